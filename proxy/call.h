@@ -1,0 +1,78 @@
+/*
+ * call.h
+ *	  One RPC in flight, as the handlers see it.
+ *
+ * The inbound side (listener, conn, h2, stream) owns a struct call from the
+ * moment the request message is complete until exactly one of call_reply,
+ * call_fail or the cancel callback. Handlers (rpc_*.c) know nothing of HTTP/2:
+ * they read the request, and answer now or later on the same loop.
+ */
+#ifndef WIGGLE_PROXY_CALL_H
+#define WIGGLE_PROXY_CALL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "grpc_status.h"
+
+struct call;
+
+/* The request message without the gRPC prefix; valid until the answer or
+ * call_drop_request. */
+extern const uint8_t *call_request(const struct call *call, size_t *len);
+
+/* Free the request early (a parked poll keeps only what it needs). */
+extern void call_drop_request(struct call *call);
+
+/* Loop time (uv_now, ms) at which grpc-timeout ends the call; 0 = none. The
+ * inbound side itself ends an overdue call with DEADLINE_EXCEEDED and runs the
+ * cancel callback. */
+extern uint64_t call_deadline(const struct call *call);
+
+/* An opaque identity of the connection, equal for calls of one connection and
+ * stable while any of them is alive. */
+extern const void *call_connection(const struct call *call);
+
+/*
+ * cancelled() runs once when the stream ends before the answer: reset by the
+ * client, connection lost, deadline passed, drain's end. After it returns the
+ * call is gone; the handler forgets its pointer. It is not run after an answer.
+ */
+typedef void (*call_cancel_fn) (struct call *call, void *arg);
+extern void call_on_cancel(struct call *call, call_cancel_fn cancelled, void *arg);
+
+/*
+ * May `bytes` more of reply be queued for this call's connection and process
+ * without passing the bounds on unsent bytes? Pollers claim only where this
+ * is true.
+ */
+extern bool call_has_room(const struct call *call, size_t bytes);
+
+/*
+ * Answer with one message. `message` is a malloc'd buffer whose first
+ * CALL_PREFIX bytes are free for the gRPC prefix, the payload of `len` bytes
+ * behind them; ownership passes. The call is gone on return. Nothing is
+ * written before the turn of the loop ends (one write a connection and turn).
+ */
+#define CALL_PREFIX 5
+extern void call_reply(struct call *call, uint8_t *message, size_t len);
+
+/* Answer with a status and a message for a person (UTF-8, any length up to
+ * 1 KiB; percent-coded on the wire). The call is gone on return. */
+extern void call_fail(struct call *call, enum grpc_status status, const char *fmt,...)
+			__attribute__((format(printf, 3, 4)));
+
+/*
+ * The method table: a const array in method.c, looked up by the RPC's name (the
+ * part after the service). start() owns the call from then on. Unknown names and
+ * NULL start are answered UNIMPLEMENTED by the inbound side.
+ */
+struct method
+{
+	const char *name;
+	void		(*start) (struct call *call);
+};
+extern const struct method *method_find(const char *name, size_t len);
+
+#endif							/* WIGGLE_PROXY_CALL_H */
