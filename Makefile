@@ -1,20 +1,20 @@
 # pg_wiggle: the extension (PGXS), wiggle-proxy and the wiggle command.
-#
-#   make            build everything           make demo    see it work
-#   make install    extension and programs     make check   run every test
-#   make help       the whole list
-#
-# Written files go to build/ and .wiggle/, and wiggle.so to this folder.
+# "make help" lists what there is to do. What is built goes to build/ (and
+# wiggle.so here); what runs lives below .wiggle/.
 
 PG_CONFIG ?= pg_config
+PROGDIR ?= /usr/local/bin
+PYTHON ?= /usr/bin/python3
 ROOT := $(CURDIR)
-export PG_CONFIG
+export PG_CONFIG PROGDIR PYTHON ROOT
 
-# Without server headers only "deps", "demo" (which gets them first), "help"
-# and "clean" can work.
-PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
+# pg_regress inputs in flow order; each file is named here once.
+REGRESS = $(basename $(notdir $(sort $(wildcard sql/*.sql))))
+# Isolation specs of regress/isolation/specs.
+ISOLATION = $(basename $(notdir $(sort $(wildcard regress/isolation/specs/*.spec))))
 
-all: programs
+ifdef PGXS
+# ------------------------------------------------------- the extension alone
 
 EXTENSION = extension/wiggle
 DATA = $(wildcard extension/wiggle--*.sql)
@@ -26,36 +26,61 @@ OBJS = $(patsubst %.c,build/obj/pg/%.o,$(EXT_SRCS) $(CORE_SRCS))
 
 # The server's own headers are a system's: their warnings are not ours.
 PG_CPPFLAGS = -I$(ROOT)/extension -I$(ROOT)/core -isystem $(shell $(PG_CONFIG) --includedir-server)
-PG_CFLAGS = -Wextra -Wno-declaration-after-statement -Werror
+PG_CFLAGS = -Wextra -Wno-declaration-after-statement -Werror $(EXT_CFLAGS)
 SHLIB_LINK = -ljansson -lcrypto
-EXTRA_CLEAN = build
 override with_llvm := no
 
-ifneq ($(PGXS),)
+REGRESS_OPTS = --inputdir=$(ROOT) --outputdir=regress/out
+ISOLATION_OPTS = --inputdir=regress/isolation --outputdir=regress/out_iso --load-extension=wiggle
+
 include $(PGXS)
 -include $(OBJS:.o=.d)
 
 build/obj/pg/%.o: %.c
 	@mkdir -p $(@D)
-	$(COMPILE.c) -MMD -MP -o $@ $<
+	$(if $(V),,@echo "CC $<"; )$(COMPILE.c) -MMD -MP -o $@ $<
+
 else
-all install check-sql check-isolation check-tap:
-	@echo 'No PostgreSQL server headers found (pg_config: $(PG_CONFIG)). Run: make deps' >&2
-	@exit 1
-clean:
-	rm -rf build
-endif
+# ------------------------------------------------------------- the whole
 
-# ---------------------------------------------------------------- programs
-
+PGXS_MK = $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
+EXT_MAKE = $(MAKE) --no-print-directory -f Makefile PGXS=$(PGXS_MK)
 PROGRAMS = $(if $(wildcard proxy/*.c),proxy) $(if $(wildcard cli/*.c),cli)
+QUIET_SUB = $(MAKE) --no-print-directory
 
-.PHONY: programs core proxy cli
+.PHONY: all extension programs core proxy cli install uninstall clean help \
+	deps stage demo check check-unit check-sql check-isolation check-tap \
+	check-client installcheck lint bench asan
+
+all: extension programs
+
+extension: need-server-headers
+	+@$(EXT_MAKE) all
+
+.PHONY: need-server-headers
+need-server-headers:
+	@test -n "$(PGXS_MK)" || { echo 'No PostgreSQL server headers (pg_config: $(PG_CONFIG)). Run: make deps' >&2; exit 1; }
+
 programs: $(PROGRAMS)
-
 core:
-	+$(MAKE) -C core ROOT=$(ROOT)
+	+@$(QUIET_SUB) -C core
 proxy: core
-	+$(MAKE) -C proxy ROOT=$(ROOT)
+	+@$(QUIET_SUB) -C proxy
 cli: core proxy
-	+$(MAKE) -C cli ROOT=$(ROOT)
+	+@$(QUIET_SUB) -C cli
+
+install: all
+	+@$(EXT_MAKE) install
+	@for p in $(PROGRAMS:proxy=wiggle-proxy); do \
+		p=$${p%cli}; p=$${p:-wiggle}; \
+		install -D -m 755 build/$$p '$(DESTDIR)$(PROGDIR)'/$$p || exit 1; done
+
+uninstall: need-server-headers
+	+@$(EXT_MAKE) uninstall
+	rm -f '$(DESTDIR)$(PROGDIR)/wiggle-proxy' '$(DESTDIR)$(PROGDIR)/wiggle'
+
+clean:
+	rm -rf build wiggle.so regress/out regress/out_iso tmp_check
+	@scripts/state remove
+
+endif
