@@ -1,0 +1,100 @@
+/*
+ * config.h
+ *	  Every setting of the proxy, with its name, default, unit and range.
+ *
+ * Each has an environment variable (WIGGLE_…) and a flag (--…, which wins); one
+ * const table in config.c drives both, the checks and --help. Nothing can be
+ * changed while the process runs.
+ */
+#ifndef WIGGLE_PROXY_CONFIG_H
+#define WIGGLE_PROXY_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "buf.h"
+#include "error.h"
+#include "log.h"
+
+enum schema_mode
+{
+	SCHEMA_APPLY,				/* create or update the extension on start */
+	SCHEMA_VERIFY				/* refuse a shard that is not as expected */
+};
+
+struct config
+{
+	/* where to listen, who we are */
+	const char *bind;			/* WIGGLE_BIND */
+	int64_t		port;			/* WIGGLE_PORT; 0 = any free port */
+	const char *dashboard_bind; /* WIGGLE_DASHBOARD_BIND */
+	int64_t		dashboard_port; /* WIGGLE_DASHBOARD_PORT; 0 = any free, -1 = off */
+	const char *node_name;		/* WIGGLE_NODE_NAME; default: the host's name */
+	int64_t		log_level;		/* WIGGLE_LOG_LEVEL: enum log_level */
+	int64_t		log_format;		/* WIGGLE_LOG_FORMAT: enum log_format */
+
+	/* the databases; "" = not set */
+	const char *storage_topology;	/* WIGGLE_STORAGE_TOPOLOGY: path or JSON */
+	const char *jdbc_url;		/* WIGGLE_JDBC_URL */
+	const char *jdbc_user;		/* WIGGLE_JDBC_USER */
+	const char *jdbc_password;	/* WIGGLE_JDBC_PASSWORD */
+	int64_t		schema_mode;	/* WIGGLE_SCHEMA_MODE: enum schema_mode */
+	int64_t		connect_timeout_ms; /* WIGGLE_CONNECT_TIMEOUT_MILLIS */
+	int64_t		statement_timeout_ms;	/* WIGGLE_STATEMENT_TIMEOUT_MILLIS, cold path */
+	int64_t		startup_timeout_ms; /* WIGGLE_STARTUP_TIMEOUT_MILLIS: see work.h */
+
+	/* workers */
+	int64_t		longpoll_max_ms;	/* WIGGLE_LONGPOLL_MAX_MILLIS */
+	int64_t		lease_ms;		/* WIGGLE_LEASE_MILLIS */
+	int64_t		max_parked_polls;	/* WIGGLE_MAX_PARKED_POLLS */
+	int64_t		poll_retry_ms;	/* WIGGLE_POLL_RETRY_MILLIS: retry_after when over a bound */
+
+	/* lanes */
+	int64_t		lanes_per_shard;	/* WIGGLE_LANES_PER_SHARD: at most */
+	int64_t		lane_queue_items;	/* WIGGLE_LANE_QUEUE_ITEMS */
+	int64_t		lane_queue_bytes;	/* WIGGLE_LANE_QUEUE_BYTES */
+	int64_t		lane_batch_items;	/* WIGGLE_LANE_BATCH_ITEMS */
+	int64_t		lane_batch_bytes;	/* WIGGLE_LANE_BATCH_BYTES */
+	int64_t		side_connections;	/* WIGGLE_SIDE_CONNECTIONS: per shard, cold path */
+	int64_t		side_queue_items;	/* WIGGLE_SIDE_QUEUE_ITEMS */
+
+	/* inbound bounds */
+	int64_t		max_message_bytes;	/* WIGGLE_MAX_MESSAGE_BYTES */
+	int64_t		max_header_bytes;	/* WIGGLE_MAX_HEADER_BYTES */
+	int64_t		max_streams;	/* WIGGLE_MAX_STREAMS: per connection */
+	int64_t		max_connections;	/* WIGGLE_MAX_CONNECTIONS */
+	int64_t		max_request_bytes;	/* WIGGLE_MAX_REQUEST_BYTES: held in the process */
+	int64_t		max_request_conn_bytes; /* WIGGLE_MAX_REQUEST_CONN_BYTES: waiting per connection */
+	int64_t		max_unsent_conn_bytes;	/* WIGGLE_MAX_UNSENT_CONN_BYTES */
+	int64_t		max_unsent_bytes;	/* WIGGLE_MAX_UNSENT_BYTES: process */
+	int64_t		max_resets_burst;	/* WIGGLE_MAX_RESETS_BURST: per connection */
+	int64_t		max_resets_rate;	/* WIGGLE_MAX_RESETS_RATE: per second */
+	int64_t		max_pings_burst;	/* WIGGLE_MAX_PINGS_BURST */
+	int64_t		max_pings_rate; /* WIGGLE_MAX_PINGS_RATE: per second */
+	int64_t		max_acks;		/* WIGGLE_MAX_ACKS: unsent PING and SETTINGS answers */
+	int64_t		max_continuations;	/* WIGGLE_MAX_CONTINUATIONS: per header block */
+	int64_t		stalled_write_ms;	/* WIGGLE_STALLED_WRITE_MILLIS */
+	int64_t		drain_grace_ms; /* WIGGLE_DRAIN_GRACE_MILLIS */
+};
+
+/* Filled by config_load, never changed after. */
+extern struct config config;
+
+enum config_outcome
+{
+	CONFIG_RUN,
+	CONFIG_HELP,				/* --help was asked for */
+	CONFIG_VERSION,				/* --version was asked for */
+	CONFIG_REFUSED				/* *err names the setting, the value and the range */
+};
+
+/*
+ * Defaults, then the environment, then the flags. Strings point into argv and
+ * the environment. Does not look at files and does not connect.
+ */
+extern enum config_outcome config_load(int argc, char *const *argv, struct wig_error *err);
+
+/* The text of --help: every setting with default, unit and meaning. */
+extern void config_help(struct buf *out);
+
+#endif							/* WIGGLE_PROXY_CONFIG_H */

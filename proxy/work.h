@@ -1,0 +1,30 @@
+/*
+ * work.h
+ *	  The outbound half, as main sees it.
+ */
+#ifndef WIGGLE_PROXY_WORK_H
+#define WIGGLE_PROXY_WORK_H
+
+#include <stdbool.h>
+
+#include "error.h"
+
+/*
+ * Read the topology from the configuration, create shards, lanes and pollers on
+ * loop_get() and begin to connect; register turn functions, drain hooks, health parts
+ * and metrics. Runs before the loop and does not wait for the databases. False with
+ * *err when the configuration is refused.
+ *
+ * opened() runs once, in the loop, when every shard is usable (schema applied or
+ * verified, shard id claimed) or WIGGLE_STARTUP_TIMEOUT_MILLIS has passed (shards
+ * that are down then answer UNAVAILABLE until they are back): main opens the port for
+ * clients. failed() runs when a shard is refused for good (its database bears another
+ * shard's id, the library is missing in verify mode): main ends with status 1.
+ */
+extern bool work_start(void (*opened) (void), void (*failed) (const char *reason),
+					   struct wig_error *err);
+
+/* How many shards the topology lists that are not retired. */
+extern int	work_shard_count(void);
+
+#endif							/* WIGGLE_PROXY_WORK_H */
