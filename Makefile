@@ -13,7 +13,7 @@ REGRESS = $(basename $(notdir $(sort $(wildcard sql/*.sql))))
 # Isolation specs of regress/isolation/specs.
 ISOLATION = $(basename $(notdir $(sort $(wildcard regress/isolation/specs/*.spec))))
 
-ifdef PGXS
+ifeq ($(origin PGXS),command line)
 # ------------------------------------------------------- the extension alone
 
 EXTENSION = extension/wiggle
@@ -45,7 +45,7 @@ else
 
 PGXS_MK = $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
 EXT_MAKE = $(MAKE) --no-print-directory -f Makefile PGXS=$(PGXS_MK)
-PROGRAMS = $(if $(wildcard proxy/*.c),proxy) $(if $(wildcard cli/*.c),cli)
+PROGRAMS = $(if $(wildcard proxy/Makefile),proxy) $(if $(wildcard cli/Makefile),cli)
 QUIET_SUB = $(MAKE) --no-print-directory
 
 .PHONY: all extension programs core proxy cli install uninstall clean help \
@@ -78,6 +78,68 @@ install: all
 uninstall: need-server-headers
 	+@$(EXT_MAKE) uninstall
 	rm -f '$(DESTDIR)$(PROGDIR)/wiggle-proxy' '$(DESTDIR)$(PROGDIR)/wiggle'
+
+# ------------------------------------------------------------ what to do
+
+deps:
+	@scripts/deps
+
+stage: all
+	@scripts/stage
+
+demo:
+	@scripts/deps build
+	+@$(QUIET_SUB) -s all
+	+@scripts/stage >/dev/null
+	@scripts/as-user demo scripts/demo
+
+SUITES = unit sql isolation tap client
+
+check: all
+	+@scripts/check $(SUITES)
+
+$(addprefix check-,$(SUITES)): check-%: all
+	+@scripts/check $*
+
+.PHONY: list-regress list-isolation
+list-regress:
+	@echo $(REGRESS)
+list-isolation:
+	@echo $(ISOLATION)
+
+# Against a server that has the extension installed and preloaded.
+installcheck: need-server-headers
+	+@$(EXT_MAKE) installcheck REGRESS='$(REGRESS)' ISOLATION='$(ISOLATION)'
+
+lint:
+	@regress/lint/run
+
+bench: all
+	+@$(QUIET_SUB) -C bench
+	+@scripts/stage >/dev/null
+	@scripts/as-user bench bench/run $(BENCH_ARGS)
+
+# Programs and unit tests with AddressSanitizer and UBSan, in build/asan.
+asan:
+	+@$(QUIET_SUB) -C core SAN=1
+	+@$(QUIET_SUB) -C proxy SAN=1
+	+@$(QUIET_SUB) -C regress/unit check SAN=1
+
+help:
+	@sed -n 's/^## //p' Makefile
+
+## make             build the extension, build/wiggle-proxy and build/wiggle
+## make deps        install the Debian packages that building and testing need
+## make demo        two shards, a proxy and a worker; 8 workflows run to their end
+## make install     install all (DESTDIR; PROGDIR=/usr/local/bin for the programs)
+## make uninstall   take it away again
+## make check       every test; also check-unit, check-sql, check-isolation,
+##                  check-tap, check-client
+## make installcheck  SQL and isolation tests against a running server
+## make lint        clang-tidy, cppcheck, format, layers, banned names
+## make bench       measure against pgbench on the same cluster
+## make asan        programs and unit tests under the sanitizers
+## make clean       remove everything built, and .wiggle
 
 clean:
 	rm -rf build wiggle.so regress/out regress/out_iso tmp_check
