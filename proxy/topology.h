@@ -1,0 +1,118 @@
+/*
+ * topology.h
+ *	  Which databases there are, what each holds, and where new instances go.
+ *
+ * A topology comes from one JSON document or, for a single database, from a
+ * URL alone. It is checked as a whole when it is read and immutable afterwards.
+ * No database is looked at here.
+ */
+#ifndef WIGGLE_PROXY_TOPOLOGY_H
+#define WIGGLE_PROXY_TOPOLOGY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "error.h"
+
+/* A poll keeps one bit a shard; retired shards are not counted. */
+#define TOPOLOGY_MAX_SHARDS		64
+#define TOPOLOGY_MAX_BYTES		(1024 * 1024)
+#define TOPOLOGY_MAX_WEIGHT		1000000
+
+enum shard_state
+{
+	SHARD_ACTIVE,				/* takes new instances when a generation says so */
+	SHARD_DRAINING,				/* serves what it holds, takes nothing new */
+	SHARD_RETIRED				/* gone; its ids are not found any more */
+};
+
+enum shard_role
+{
+	ROLE_INSTANCES = 1,
+	ROLE_HOME = 2,
+	ROLE_AUTH = 4,
+	ROLE_SEARCH = 8
+};
+
+struct topology_shard
+{
+	int32_t		id;
+	enum shard_state state;
+	unsigned	roles;			/* of enum shard_role */
+	char	   *url;			/* postgresql://… as libpq takes it; NULL when retired
+								 * and without a primary */
+	char	   *user;			/* NULL: what the URL or the environment says */
+	char	   *password;
+	int			pool;
+	int			replicas;		/* listed; not used yet */
+	int			replica_pool;
+};
+
+struct generation_weight
+{
+	int			shard;			/* index into topology.shards */
+	int32_t		weight;			/* 0..TOPOLOGY_MAX_WEIGHT */
+};
+
+struct generation
+{
+	int64_t		id;
+	int64_t		active_from_ms; /* Unix milliseconds */
+	struct generation_weight *weights;	/* in the order of the document */
+	int			nweights;
+};
+
+struct topology
+{
+	struct topology_shard *shards;	/* in the order of the document */
+	int			nshards;
+	int			home;			/* index into shards */
+	struct generation *generations; /* rising in id and in active_from_ms */
+	int			ngenerations;
+	bool		single;			/* made from a URL: ids carry the shard number 0 */
+};
+
+/* What the environment says; NULL or "" = not set. */
+struct topology_source
+{
+	const char *document;		/* WIGGLE_STORAGE_TOPOLOGY: JSON text when its first
+								 * character other than white space is '{', else a path */
+	const char *url;			/* WIGGLE_JDBC_URL */
+	const char *user;
+	const char *password;
+	int			pool;			/* for the single database */
+	const char *(*variable) (const char *name); /* for ${NAME}; NULL when unset */
+};
+
+/*
+ * Read and check the topology. NULL with *err, which names the field, the
+ * value and what to do; never a credential. Freed with topology_free.
+ */
+extern struct topology *topology_read(const struct topology_source *source,
+									  struct wig_error *err);
+
+/* The same for a document in memory. */
+extern struct topology *topology_parse(const char *json, size_t len,
+									   const char *(*variable) (const char *name),
+									   struct wig_error *err);
+extern void topology_free(struct topology *topology);
+
+/* Index of the shard with this id, -1 when it is not listed. */
+extern int	topology_find(const struct topology *topology, int32_t id);
+
+/* Does the shard answer for instances (active or draining, role instances or home)? */
+extern bool topology_serves(const struct topology_shard *shard);
+
+/*
+ * "jdbc:postgresql://…" and "postgresql://…" to what libpq takes: malloc'd, or
+ * NULL with *err. Parameters that only the JDBC driver knows are translated,
+ * left out when they do not matter here, or refused by name. `what` names the
+ * setting in the message.
+ */
+extern char *topology_url(const char *url, const char *what, struct wig_error *err);
+
+/* An ISO-8601 instant ("2026-10-01T00:00:00Z", fractions and offsets allowed). */
+extern bool topology_instant(const char *text, int64_t *unix_ms);
+
+#endif							/* WIGGLE_PROXY_TOPOLOGY_H */

@@ -1,0 +1,358 @@
+/*
+ * topology_url.c
+ *	  The small grammars inside a topology: URLs, ${NAME}, instants.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "topology.h"
+#include "topology_url.h"
+
+/* What becomes of a parameter that only the JDBC driver knows. */
+struct jdbc_parameter
+{
+	const char *name;
+	const char *libpq;			/* NULL: has no meaning here, left out */
+};
+
+static const struct jdbc_parameter jdbc_parameters[] = {
+	{"ApplicationName", "application_name"},
+	{"connectTimeout", "connect_timeout"},
+	{"sslcert", "sslcert"},
+	{"sslkey", "sslkey"},
+	{"sslrootcert", "sslrootcert"},
+	{"sslpassword", "sslpassword"},
+	{"sslmode", "sslmode"},
+	{"gssEncMode", "gssencmode"},
+	{"channelBinding", "channel_binding"},
+	{"user", "user"},
+	{"password", "password"},
+	{"adaptiveFetch", NULL},
+	{"autosave", NULL},
+	{"binaryTransfer", NULL},
+	{"cancelSignalTimeout", NULL},
+	{"defaultRowFetchSize", NULL},
+	{"loadBalanceHosts", NULL},
+	{"logUnclosedConnections", NULL},
+	{"loginTimeout", NULL},
+	{"preferQueryMode", NULL},
+	{"prepareThreshold", NULL},
+	{"preparedStatementCacheQueries", NULL},
+	{"preparedStatementCacheSizeMiB", NULL},
+	{"reWriteBatchedInserts", NULL},
+	{"socketTimeout", NULL},
+	{"stringtype", NULL},
+	{"targetServerType", NULL},
+	{"tcpKeepAlive", NULL},
+};
+
+static const char *const libpq_parameters[] = {
+	"application_name", "channel_binding", "connect_timeout", "dbname", "gssencmode",
+	"host", "hostaddr", "keepalives", "keepalives_count", "keepalives_idle",
+	"keepalives_interval", "krbsrvname", "passfile", "password", "port", "service",
+	"sslcert", "sslcompression", "sslcrl", "sslcrldir", "sslkey", "sslmode", "sslpassword",
+	"sslrootcert", "sslsni", "tcp_user_timeout", "user", NULL
+};
+
+/* Append len bytes of text to a growing string; false when memory is short. */
+static bool
+append(char **out, size_t *used, const char *text, size_t len)
+{
+	char	   *grown = realloc(*out, *used + len + 1);
+
+	if (grown == NULL)
+		return false;
+	memcpy(grown + *used, text, len);
+	*used += len;
+	grown[*used] = '\0';
+	*out = grown;
+	return true;
+}
+
+/*
+ * Write "name=value&" as libpq takes it into *out, or nothing. False when the
+ * parameter is one that would change what the proxy relies on.
+ */
+static bool
+translate_parameter(char **out, size_t *used, const char *name, size_t name_len,
+					const char *value, size_t value_len, const char *what,
+					struct wig_error *err)
+{
+	char		key[64];
+	const char *near;
+
+	if (name_len >= sizeof(key))
+		return wig_fail(err, "%s has a parameter whose name is %zu characters long", what, name_len);
+	memcpy(key, name, name_len);
+	key[name_len] = '\0';
+
+	if (strcasecmp(key, "ssl") == 0)
+	{
+		const char *mode = value_len == 0 || strncasecmp(value, "true", value_len) == 0
+			? "sslmode=require&" : "sslmode=prefer&";
+
+		return append(out, used, mode, strlen(mode)) || wig_fail(err, "out of memory");
+	}
+	if (strcmp(key, "currentSchema") == 0 || strcmp(key, "options") == 0 ||
+		strcmp(key, "target_session_attrs") == 0 || strcmp(key, "replication") == 0 ||
+		strcmp(key, "client_encoding") == 0)
+		return wig_fail(err, "%s sets the parameter '%s', which the proxy decides itself; remove it",
+						what, key);
+	for (size_t i = 0; i < sizeof(jdbc_parameters) / sizeof(jdbc_parameters[0]); i++)
+	{
+		if (strcmp(key, jdbc_parameters[i].name) != 0)
+			continue;
+		if (jdbc_parameters[i].libpq == NULL)
+			return true;
+		return (append(out, used, jdbc_parameters[i].libpq, strlen(jdbc_parameters[i].libpq)) &&
+				append(out, used, "=", 1) && append(out, used, value, value_len) &&
+				append(out, used, "&", 1)) || wig_fail(err, "out of memory");
+	}
+	for (int i = 0; libpq_parameters[i] != NULL; i++)
+	{
+		if (strcmp(key, libpq_parameters[i]) == 0)
+			return (append(out, used, name, name_len) && append(out, used, "=", 1) &&
+					append(out, used, value, value_len) &&
+					append(out, used, "&", 1)) || wig_fail(err, "out of memory");
+	}
+	near = topology_nearest(key, libpq_parameters);
+	return wig_fail(err, "%s has the unknown parameter '%s'%s%s%s; remove it or correct it", what, key,
+					near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+}
+
+char *
+topology_url(const char *url, const char *what, struct wig_error *err)
+{
+	const char *rest = url;
+	const char *query;
+	char	   *out = NULL;
+	size_t		used = 0;
+
+	if (strncmp(rest, "jdbc:", 5) == 0)
+		rest += 5;
+	if (strncmp(rest, "postgresql://", 13) == 0)
+		rest += 13;
+	else if (rest == url && strncmp(rest, "postgres://", 11) == 0)
+		rest += 11;
+	else
+	{
+		wig_fail(err, "%s must begin with postgresql:// or jdbc:postgresql://", what);
+		return NULL;
+	}
+	query = strchr(rest, '?');
+	if (!append(&out, &used, "postgresql://", 13) ||
+		!append(&out, &used, rest, query ? (size_t) (query - rest) : strlen(rest)))
+		goto no_memory;
+	if (query == NULL)
+		return out;
+	if (!append(&out, &used, "?", 1))
+		goto no_memory;
+	for (const char *name = query + 1; *name != '\0';)
+	{
+		size_t		len = strcspn(name, "&");
+		const char *equals = memchr(name, '=', len);
+		size_t		name_len = equals ? (size_t) (equals - name) : len;
+		const char *value = equals ? equals + 1 : "";
+		size_t		value_len = equals ? len - name_len - 1 : 0;
+
+		if (len > 0 && !translate_parameter(&out, &used, name, name_len, value, value_len, what, err))
+		{
+			free(out);
+			return NULL;
+		}
+		name += len;
+		if (*name == '&')
+			name++;
+	}
+	out[used - 1] = '\0';		/* the last '&', or the '?' when nothing followed */
+	return out;
+
+no_memory:
+	free(out);
+	wig_fail(err, "out of memory");
+	return NULL;
+}
+
+char *
+topology_interpolate(const char *text, const char *what,
+					 const char *(*variable) (const char *name), struct wig_error *err)
+{
+	char	   *out = strdup("");
+	size_t		used = 0;
+
+	while (out != NULL && *text != '\0')
+	{
+		const char *start = strstr(text, "${");
+		const char *end = start ? strchr(start, '}') : NULL;
+		char		name[128];
+		const char *value;
+
+		if (start == NULL)
+		{
+			if (!append(&out, &used, text, strlen(text)))
+				break;
+			return out;
+		}
+		if (end == NULL || (size_t) (end - start) - 2 >= sizeof(name) || end == start + 2)
+		{
+			wig_fail(err, "%s has a '${' without a variable's name and a '}' behind it", what);
+			free(out);
+			return NULL;
+		}
+		memcpy(name, start + 2, (size_t) (end - start) - 2);
+		name[end - start - 2] = '\0';
+		value = variable(name);
+		if (value == NULL)
+		{
+			wig_fail(err, "%s refers to ${%s}, which is not set", what, name);
+			free(out);
+			return NULL;
+		}
+		if (!append(&out, &used, text, (size_t) (start - text)) ||
+			!append(&out, &used, value, strlen(value)))
+			break;
+		text = end + 1;
+	}
+	if (out == NULL || *text != '\0')
+	{
+		free(out);
+		wig_fail(err, "out of memory");
+		return NULL;
+	}
+	return out;
+}
+
+/* Levenshtein distance of two short words, ignoring case; 99 for long ones. */
+static int
+distance(const char *a, const char *b)
+{
+	int			row[33];
+	size_t		na = strlen(a);
+	size_t		nb = strlen(b);
+
+	if (na > 32 || nb > 32)
+		return 99;
+	for (size_t j = 0; j <= nb; j++)
+		row[j] = (int) j;
+	for (size_t i = 1; i <= na; i++)
+	{
+		int			diagonal = row[0];
+
+		row[0] = (int) i;
+		for (size_t j = 1; j <= nb; j++)
+		{
+			int			replace = diagonal + (strncasecmp(&a[i - 1], &b[j - 1], 1) != 0);
+			int			best = row[j] < row[j - 1] ? row[j] + 1 : row[j - 1] + 1;
+
+			diagonal = row[j];
+			row[j] = replace < best ? replace : best;
+		}
+	}
+	return row[nb];
+}
+
+const char *
+topology_nearest(const char *word, const char *const *candidates)
+{
+	const char *best = NULL;
+	int			best_distance = 4;
+
+	for (int i = 0; candidates[i] != NULL; i++)
+	{
+		int			d = distance(word, candidates[i]);
+
+		if (d < best_distance && d < (int) strlen(candidates[i]))
+		{
+			best_distance = d;
+			best = candidates[i];
+		}
+	}
+	return best;
+}
+
+/* Days from 1970-01-01 to the given day of the proleptic Gregorian calendar. */
+static int64_t
+days_from_civil(int year, int month, int day)
+{
+	static const int before[] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334};
+	int			y = year - 1;
+	bool		leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+
+	return (int64_t) y * 365 + y / 4 - y / 100 + y / 400 - 719162 +
+		before[month - 1] + (month > 2 && leap) + day - 1;
+}
+
+static int
+days_in_month(int year, int month)
+{
+	static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+	bool		leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+
+	return days[month - 1] + (month == 2 && leap);
+}
+
+/* "Z", "+02:00" or "-0530" to minutes east of UTC; false when it is neither. */
+static bool
+parse_offset(const char *text, int *minutes)
+{
+	int			hours;
+	int			mins;
+	int			used = 0;
+
+	*minutes = 0;
+	if (strcmp(text, "Z") == 0 || strcmp(text, "z") == 0)
+		return true;
+	if (text[0] != '+' && text[0] != '-')
+		return false;
+	if ((sscanf(text + 1, "%2d:%2d%n", &hours, &mins, &used) != 2 || text[1 + used] != '\0') &&
+		(sscanf(text + 1, "%2d%2d%n", &hours, &mins, &used) != 2 || text[1 + used] != '\0'))
+		return false;
+	if (hours < 0 || hours > 18 || mins < 0 || mins > 59)
+		return false;
+	*minutes = (text[0] == '-' ? -1 : 1) * (hours * 60 + mins);
+	return true;
+}
+
+bool
+topology_instant(const char *text, int64_t *unix_ms)
+{
+	int			year,
+				month,
+				day,
+				hour,
+				minute,
+				second = 0;
+	int			used = 0;
+	int			offset;
+	int64_t		millis = 0;
+	const char *rest;
+
+	if (strlen(text) > 40 ||
+		sscanf(text, "%4d-%2d-%2d%*1[Tt]%2d:%2d%n", &year, &month, &day, &hour, &minute, &used) != 5 ||
+		used != 16)
+		return false;
+	rest = text + used;
+	if (*rest == ':')
+	{
+		used = 0;
+		if (sscanf(rest, ":%2d%n", &second, &used) != 1 || used != 3)
+			return false;
+		rest += used;
+		if (*rest == '.')
+		{
+			int64_t		unit = 100;
+
+			for (rest++; *rest >= '0' && *rest <= '9'; rest++, unit /= 10)
+				millis += unit * (*rest - '0');
+		}
+	}
+	if (year < 1970 || month < 1 || month > 12 || day < 1 || day > days_in_month(year, month) ||
+		hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 59 ||
+		!parse_offset(rest, &offset))
+		return false;
+	*unix_ms = ((days_from_civil(year, month, day) * 24 + hour) * 60 + minute - offset) * 60000 +
+		(int64_t) second * 1000 + millis;
+	return true;
+}
