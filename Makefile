@@ -13,6 +13,9 @@ REGRESS = $(basename $(notdir $(sort $(wildcard sql/*.sql))))
 # Isolation specs of regress/isolation/specs.
 ISOLATION = $(basename $(notdir $(sort $(wildcard regress/isolation/specs/*.spec))))
 
+# The extension's own sources, and core/ compiled with the server's flags.
+EXT_SRCS = $(wildcard extension/*.c)
+
 ifeq ($(origin PGXS),command line)
 # ------------------------------------------------------- the extension alone
 
@@ -20,7 +23,6 @@ EXTENSION = extension/wiggle
 DATA = $(wildcard extension/wiggle--*.sql)
 MODULE_big = wiggle
 
-EXT_SRCS = $(wildcard extension/*.c)
 CORE_SRCS = $(filter-out core/flow_yaml.c,$(wildcard core/*.c))
 OBJS = $(patsubst %.c,build/obj/pg/%.o,$(EXT_SRCS) $(CORE_SRCS))
 
@@ -101,11 +103,13 @@ check: all
 $(addprefix check-,$(SUITES)): check-%: all
 	+@scripts/check $*
 
-.PHONY: list-regress list-isolation
+.PHONY: list-regress list-isolation list-sources
 list-regress:
 	@echo $(REGRESS)
 list-isolation:
 	@echo $(ISOLATION)
+list-sources:
+	@echo $(EXT_SRCS)
 
 # Against a server that has the extension installed and preloaded.
 installcheck: need-server-headers
