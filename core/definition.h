@@ -91,16 +91,21 @@ extern struct wig_definition *wig_definition_parse(const char *json, size_t len,
 extern void wig_definition_free(struct wig_definition *def);
 
 /*
- * The normalised definition as JSON text (malloc, terminated; caller frees).
- * With show_legacy, combines carry both encodings (typed fields and itemsKey):
- * what GetWorkflow shows.
+ * The normalised definition as JSON text (malloc, terminated; caller frees), or
+ * NULL without memory. With show_legacy, combines carry both encodings (typed
+ * fields and itemsKey): what GetWorkflow shows. Without, each combine is written
+ * in the encoding in which it came, so that reading it again gives the same
+ * definition, legacy_combine included: what storage keeps.
  */
 extern char *wig_definition_to_json(const struct wig_definition *def, bool show_legacy);
 
 #define WIG_FINGERPRINT_ALGO "sha256-canonical-v1"
 
-/* Lowercase hex and a terminator. Version and queues are not part of it. */
-extern void wig_definition_fingerprint(const struct wig_definition *def, char out[65]);
+/*
+ * Lowercase hex and a terminator. Version and queues are not part of it. False
+ * only without memory.
+ */
+extern bool wig_definition_fingerprint(const struct wig_definition *def, char out[65]);
 
 /* Index of a node by its id, -1 when there is none. Binary search. */
 extern int	wig_definition_node(const struct wig_definition *def, const char *id, size_t len);

@@ -340,10 +340,11 @@ check_number(struct scan *s)
 			return false;
 	}
 
-	if (frac_end - int_end - 1 - exponent > MAX_FRACTION_DIGITS)
+	if ((frac_end > int_end ? frac_end - int_end - 1 : 0) - exponent > MAX_FRACTION_DIGITS ||
+		exponent >= EXPONENT_SATURATED)
 	{
 		s->p = begin;
-		return refuse(s, "a number has too many digits behind its point");
+		return refuse(s, "a number is too small, too long or its exponent too large");
 	}
 	if (first == NULL)
 		return true;
