@@ -1,0 +1,464 @@
+/*
+ * link.c
+ *	  One libpq connection on the loop: connect, greet, watch, lose, connect again.
+ *
+ * libpq may close its socket and open another with the same number between two
+ * calls of PQconnectPoll (next host, other encryption), which silently ends the
+ * kernel's registration. So the watch is stopped before every call and armed
+ * anew after it, on a new handle when the number has changed.
+ */
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "buf.h"
+#include "config.h"
+#include "link.h"
+#include "log.h"
+#include "target.h"
+
+#define BACKOFF_FIRST_MS	100
+#define BACKOFF_MAX_MS		5000
+
+/* Names being resolved for one attempt. link is NULL when the attempt was given up. */
+struct resolution
+{
+	struct link *link;
+	uv_getaddrinfo_t request;
+	struct target_list list;
+	int			host;			/* the next one to look at */
+	bool		busy;
+};
+
+static void resolve_next(struct resolution *resolution);
+static void link_step(struct link *link);
+
+static void
+close_watch_done(uv_handle_t *handle)
+{
+	free(handle);
+}
+
+static void
+close_watch(struct link *link)
+{
+	if (link->watch == NULL)
+		return;
+	uv_poll_stop(link->watch);
+	link->watch->data = NULL;
+	uv_close((uv_handle_t *) link->watch, close_watch_done);
+	link->watch = NULL;
+	link->fd = -1;
+	link->events = 0;
+}
+
+/* Free everything of the current attempt or session. */
+static void
+close_session(struct link *link)
+{
+	deadline_clear(&link->timer);
+	if (link->resolution != NULL)
+	{
+		struct resolution *resolution = link->resolution;
+
+		link->resolution = NULL;
+		resolution->link = NULL;
+		if (resolution->busy)
+			uv_cancel((uv_req_t *) &resolution->request);
+		else
+		{
+			target_list_free(&resolution->list);
+			free(resolution);
+		}
+	}
+	close_watch(link);
+	if (link->conn != NULL)
+	{
+		PQfinish(link->conn);
+		link->conn = NULL;
+	}
+}
+
+static uint64_t
+backoff_ms(unsigned attempts)
+{
+	uint64_t	ms = attempts == 0 ? 0 : BACKOFF_FIRST_MS;
+
+	for (unsigned i = 1; i < attempts && ms < BACKOFF_MAX_MS; i++)
+		ms *= 2;
+	if (ms > BACKOFF_MAX_MS)
+		ms = BACKOFF_MAX_MS;
+	return ms + (uint64_t) random() % (ms / 4 + 10);
+}
+
+static void
+attempt(struct deadline *timer)
+{
+	struct link *link = deadline_owner(timer, struct link, timer);
+	struct resolution *resolution = xcalloc(1, sizeof(*resolution));
+
+	link->state = LINK_RESOLVING;
+	link->resolution = resolution;
+	resolution->link = link;
+	resolve_next(resolution);
+}
+
+static void
+schedule_attempt(struct link *link)
+{
+	link->state = LINK_WAITING;
+	deadline_set(&link->timer, loop_now() + backoff_ms(link->attempts), attempt);
+}
+
+/* An attempt that never came up ends here. */
+static void
+attempt_failed(struct link *link, const char *sqlstate, const char *why)
+{
+	char		reason[256];
+
+	snprintf(reason, sizeof(reason), "%s", why);
+	close_session(link);
+	link->attempts++;
+	schedule_attempt(link);
+	if (link->ops->failed != NULL)
+		link->ops->failed(link, sqlstate, reason);
+}
+
+static void
+attempt_timed_out(struct deadline *timer)
+{
+	struct link *link = deadline_owner(timer, struct link, timer);
+
+	attempt_failed(link, "", "timed out while connecting");
+}
+
+/* libpq's message, which ends with newlines and may have several lines. */
+static const char *
+conn_error(const PGconn *conn)
+{
+	static char text[256];
+	size_t		used = 0;
+
+	for (const char *p = PQerrorMessage(conn); *p != '\0' && used < sizeof(text) - 1; p++)
+		text[used++] = *p == '\n' ? ' ' : *p;
+	while (used > 0 && text[used - 1] == ' ')
+		used--;
+	text[used] = '\0';
+	return used > 0 ? text : "connection lost";
+}
+
+static void
+watched(uv_poll_t *watch, int status, int events)
+{
+	struct link *link = watch->data;
+
+	(void) status;
+	(void) events;
+	if (link == NULL)
+		return;
+	link_step(link);
+}
+
+/* Watch the connection's present socket for events. */
+static void
+watch(struct link *link, int events)
+{
+	int			fd = PQsocket(link->conn);
+
+	if (link->watch != NULL && link->fd != fd)
+		close_watch(link);
+	if (fd < 0)
+		return;
+	if (link->watch == NULL)
+	{
+		link->watch = xcalloc(1, sizeof(*link->watch));
+		if (uv_poll_init(loop_get(), link->watch, fd) != 0)
+		{
+			free(link->watch);
+			link->watch = NULL;
+			return;
+		}
+		link->watch->data = link;
+		link->fd = fd;
+		link->events = 0;
+	}
+	if (link->events != events)
+	{
+		uv_poll_start(link->watch, events, watched);
+		link->events = events;
+	}
+}
+
+static void
+connect_now(struct link *link, struct target_list *list)
+{
+	link->conn = target_connect(link->target, list, link->purpose);
+	target_list_free(list);
+	if (link->conn == NULL)
+	{
+		attempt_failed(link, "", "out of memory");
+		return;
+	}
+	if (PQstatus(link->conn) == CONNECTION_BAD)
+	{
+		attempt_failed(link, "", conn_error(link->conn));
+		return;
+	}
+	link->state = LINK_CONNECTING;
+	deadline_set(&link->timer, loop_now() + (uint64_t) config.connect_timeout_ms, attempt_timed_out);
+	watch(link, UV_WRITABLE);
+}
+
+static void
+resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *addresses)
+{
+	struct resolution *resolution = request->data;
+	const struct target_host *host;
+
+	resolution->busy = false;
+	if (resolution->link == NULL)
+	{
+		uv_freeaddrinfo(addresses);
+		target_list_free(&resolution->list);
+		free(resolution);
+		return;
+	}
+	host = &resolution->link->target->hosts[resolution->host];
+	if (status != 0)
+		log_debug("link", "cannot resolve %s: %s", host->name, uv_strerror(status));
+	for (struct addrinfo *a = status == 0 ? addresses : NULL; a != NULL; a = a->ai_next)
+	{
+		char		text[NI_MAXHOST];
+
+		if (getnameinfo(a->ai_addr, a->ai_addrlen, text, sizeof(text), NULL, 0, NI_NUMERICHOST) == 0)
+			target_list_add(&resolution->list, host, text);
+	}
+	uv_freeaddrinfo(addresses);
+	resolution->host++;
+	resolve_next(resolution);
+}
+
+static void
+resolve_next(struct resolution *resolution)
+{
+	struct link *link = resolution->link;
+	const struct target *target = link->target;
+	struct target_list list;
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_family = AF_UNSPEC};
+
+	for (; resolution->host < target->nhosts; resolution->host++)
+	{
+		const struct target_host *host = &target->hosts[resolution->host];
+
+		if (!host->resolve)
+		{
+			target_list_add(&resolution->list, host, host->address);
+			continue;
+		}
+		resolution->request.data = resolution;
+		resolution->busy = uv_getaddrinfo(loop_get(), &resolution->request, resolved, host->name, NULL,
+										  &hints) == 0;
+		if (resolution->busy)
+			return;
+	}
+	list = resolution->list;
+	link->resolution = NULL;
+	free(resolution);
+	if (list.n > 0)
+		connect_now(link, &list);
+	else
+	{
+		target_list_free(&list);
+		attempt_failed(link, "", "the host name cannot be resolved");
+	}
+}
+
+static void
+came_up(struct link *link)
+{
+	deadline_clear(&link->timer);
+	link->state = LINK_UP;
+	link->attempts = 0;
+	PQsetnonblocking(link->conn, 1);
+	watch(link, UV_READABLE);
+	link->ops->up(link);
+}
+
+static void
+step_connecting(struct link *link)
+{
+	PostgresPollingStatusType status;
+
+	if (link->watch != NULL)
+	{
+		uv_poll_stop(link->watch);
+		link->events = 0;
+	}
+	status = PQconnectPoll(link->conn);
+	if (status == PGRES_POLLING_READING || status == PGRES_POLLING_WRITING)
+	{
+		watch(link, status == PGRES_POLLING_READING ? UV_READABLE : UV_WRITABLE);
+		return;
+	}
+	if (status != PGRES_POLLING_OK)
+	{
+		attempt_failed(link, "", conn_error(link->conn));
+		return;
+	}
+	if (link->ops->greet == NULL)
+	{
+		came_up(link);
+		return;
+	}
+	link->state = LINK_GREETING;
+	PQsetnonblocking(link->conn, 1);
+	if (!link->ops->greet(link))
+	{
+		attempt_failed(link, "", conn_error(link->conn));
+		return;
+	}
+	link_flush(link);
+}
+
+static void
+step_greeting(struct link *link)
+{
+	bool		accepted = false;
+	PGresult   *result;
+
+	while (!PQisBusy(link->conn))
+	{
+		struct wig_error err = {.message = ""};
+		const char *sqlstate;
+
+		result = PQgetResult(link->conn);
+		if (result == NULL)
+		{
+			if (accepted)
+				came_up(link);
+			else
+				attempt_failed(link, "", conn_error(link->conn));
+			return;
+		}
+		if (PQresultStatus(result) == PGRES_TUPLES_OK &&
+			link->ops->greeted(link, result, &err))
+		{
+			accepted = true;
+			PQclear(result);
+			continue;
+		}
+		sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+		if (PQresultStatus(result) != PGRES_TUPLES_OK)
+			wig_fail(&err, "%s", PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY)
+					 ? PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY) : conn_error(link->conn));
+		{
+			char		state[6];
+
+			snprintf(state, sizeof(state), "%s", sqlstate ? sqlstate : "");
+			PQclear(result);
+			attempt_failed(link, state, err.message);
+		}
+		return;
+	}
+}
+
+/* The socket can be read or written. */
+static void
+link_step(struct link *link)
+{
+	if (link->state == LINK_CONNECTING)
+	{
+		step_connecting(link);
+		return;
+	}
+	if (link->state != LINK_GREETING && link->state != LINK_UP)
+		return;
+
+	/*
+	 * Input first and always, also while output waits: the server may be unable
+	 * to read more before we have read what it has said.
+	 */
+	if (!PQconsumeInput(link->conn) || PQstatus(link->conn) == CONNECTION_BAD)
+	{
+		if (link->state == LINK_GREETING)
+		{
+			attempt_failed(link, "", conn_error(link->conn));
+			return;
+		}
+
+		/* what the server said last (57P01) is worth reading */
+		link->ops->ready(link);
+		if (link->state == LINK_UP)
+			link_break(link, conn_error(link->conn));
+		return;
+	}
+	if (link->state == LINK_GREETING)
+		step_greeting(link);
+	else
+		link->ops->ready(link);
+	if ((link->state == LINK_GREETING || link->state == LINK_UP) && link->conn != NULL)
+		link_flush(link);
+}
+
+void
+link_init(struct link *link, const struct link_ops *ops, const struct target *target,
+		  const char *purpose, void *owner)
+{
+	memset(link, 0, sizeof(*link));
+	link->ops = ops;
+	link->target = target;
+	link->purpose = purpose;
+	link->owner = owner;
+	link->fd = -1;
+	link->state = LINK_STOPPED;
+}
+
+void
+link_start(struct link *link)
+{
+	if (link->state != LINK_STOPPED)
+		return;
+	link->attempts = 0;
+	schedule_attempt(link);
+}
+
+void
+link_stop(struct link *link)
+{
+	close_session(link);
+	link->state = LINK_STOPPED;
+}
+
+void
+link_flush(struct link *link)
+{
+	int			rest = PQflush(link->conn);
+
+	if (rest < 0)
+	{
+		/* the broken socket stays readable, so the loss is noticed there */
+		watch(link, UV_READABLE);
+		return;
+	}
+	watch(link, rest > 0 ? UV_READABLE | UV_WRITABLE : UV_READABLE);
+}
+
+void
+link_break(struct link *link, const char *why)
+{
+	bool		was_up = link->state == LINK_UP;
+	char		reason[256];
+
+	if (link->state == LINK_STOPPED || link->state == LINK_WAITING)
+		return;
+	snprintf(reason, sizeof(reason), "%s", why);
+	if (!was_up)
+	{
+		attempt_failed(link, "", reason);
+		return;
+	}
+	close_session(link);
+	schedule_attempt(link);
+	link->ops->down(link, reason);
+}

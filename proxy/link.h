@@ -1,0 +1,109 @@
+/*
+ * link.h
+ *	  One libpq connection on the loop: connect, greet, watch, lose, connect again.
+ *
+ * Nothing here blocks: names are resolved by uv_getaddrinfo, everything else is
+ * libpq's asynchronous interface. A started link connects again by itself with
+ * backoff and jitter until it is stopped.
+ *
+ * While a link is up its owner alone sends on `conn` and reads results from
+ * ready(); the link consumes input, flushes output and notices the loss.
+ */
+#ifndef WIGGLE_PROXY_LINK_H
+#define WIGGLE_PROXY_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <libpq-fe.h>
+#include <uv.h>
+
+#include "error.h"
+#include "loop.h"
+#include "topology.h"
+
+/* Where to connect: a parsed URL, made once for each shard. */
+struct target;
+extern struct target *target_create(const struct topology_shard *shard, struct wig_error *err);
+extern void target_free(struct target *target);
+
+/* "host:port/database" for the log, without credentials. */
+extern const char *target_name(const struct target *target);
+
+enum link_state
+{
+	LINK_STOPPED,
+	LINK_WAITING,				/* for the next attempt */
+	LINK_RESOLVING,
+	LINK_CONNECTING,
+	LINK_GREETING,				/* session settings and the shard's identity */
+	LINK_UP
+};
+
+struct link;
+
+struct link_ops
+{
+	/*
+	 * The statement (text parameters, one row) that a new session runs first, and
+	 * the judge of its row; NULL: none, up at once. False with *err refuses the
+	 * connection, which is tried again later.
+	 */
+	bool		(*greet) (struct link *link);
+	bool		(*greeted) (struct link *link, const PGresult *result, struct wig_error *err);
+
+	/* The session can be used. */
+	void		(*up) (struct link *link);
+
+	/* Input has come or the connection has broken: read what PQisBusy allows. */
+	void		(*ready) (struct link *link);
+
+	/* It was up and is gone, `conn` included; why is for the log. */
+	void		(*down) (struct link *link, const char *why);
+
+	/* An attempt failed; sqlstate is "" when the server gave none. */
+	void		(*failed) (struct link *link, const char *sqlstate, const char *why);
+};
+
+struct link
+{
+	const struct link_ops *ops;
+	const struct target *target;
+	void	   *owner;
+	const char *purpose;		/* "lane", "side", "listen", "setup": application_name */
+	enum link_state state;
+	PGconn	   *conn;			/* NULL unless connecting, greeting or up */
+	unsigned	attempts;		/* failed since it was last up */
+
+	/* the link's own */
+	uv_poll_t  *watch;
+	int			fd;
+	int			events;
+	struct deadline timer;
+	struct resolution *resolution;
+};
+
+extern void link_init(struct link *link, const struct link_ops *ops, const struct target *target,
+					  const char *purpose, void *owner);
+
+/* Begin to connect; nothing happens when it has been started before. */
+extern void link_start(struct link *link);
+
+/* Close without another attempt; down() is not called. */
+extern void link_stop(struct link *link);
+
+/* Send what libpq has buffered; watches for room when it does not fit. */
+extern void link_flush(struct link *link);
+
+/*
+ * Give the connection up, with why for the log: down() runs at once when it was up
+ * (inside this call), and another attempt follows.
+ */
+extern void link_break(struct link *link, const char *why);
+
+static inline bool
+link_up(const struct link *link)
+{
+	return link->state == LINK_UP;
+}
+
+#endif							/* WIGGLE_PROXY_LINK_H */

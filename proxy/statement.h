@@ -1,0 +1,168 @@
+/*
+ * statement.h
+ *	  The only SQL text of the proxy; batches to binary parameters, rows back.
+ *
+ * Nothing here does I/O. Results are libpq's, in binary format for the batch.
+ */
+#ifndef WIGGLE_PROXY_STATEMENT_H
+#define WIGGLE_PROXY_STATEMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <libpq-fe.h>
+
+#include "buf.h"
+#include "error.h"
+#include "item.h"
+
+enum statement
+{
+	SQL_BATCH,					/* six composites, binary; rows of wiggle.batch_result */
+	SQL_RELEASE_OWNERS,			/* text[] */
+	SQL_SESSION_LANE,			/* $1 lock, $2 statement timeout (ms); shard identity */
+	SQL_SESSION_SIDE,			/* the same for side connections */
+	SQL_LISTEN,
+	SQL_PROBE,
+	SQL_DEALLOCATE,
+	SQL_SETUP_LOCK,
+	SQL_SETUP_STATE,
+	SQL_SETUP_CREATE,
+	SQL_SETUP_UPDATE,
+	SQL_SETUP_SEARCH_PATH,
+	SQL_SETUP_IDENTITY,
+	SQL_SETUP_CLAIM,			/* $1 shard id */
+	SQL_SETUP_UNLOCK,
+	SQL_WORKFLOWS,
+	SQL_REGISTER,				/* $1 definition, $2 force */
+	SQL_DEFINITION,				/* $1 name, $2 version or NULL */
+	SQL_INSTANCE,				/* $1 id, $2 bytes of context and tokens at most */
+	SQL_INSTANCES,				/* $1 workflow, $2 status, $3 correlation, $4 max, $5 bytes at most */
+	SQL_CANCEL					/* $1 id, $2 reason or NULL */
+};
+#define STATEMENTS (SQL_CANCEL + 1)
+
+extern const char *statement_text(enum statement statement);
+
+/* Columns of SQL_SESSION_LANE, SQL_SESSION_SIDE and SQL_SETUP_IDENTITY, as text. */
+enum identity_column
+{
+	IDENTITY_SHARD_ID,			/* NULL: not claimed */
+	IDENTITY_SYSTEM,
+	IDENTITY_DATABASE,
+	IDENTITY_LIBRARY,
+	IDENTITY_CATALOG
+};
+
+/* Columns of SQL_SETUP_STATE, as text. */
+enum setup_column
+{
+	SETUP_INSTALLED,			/* version, NULL: no extension */
+	SETUP_AVAILABLE,			/* default version, NULL: no control file */
+	SETUP_DATABASE,				/* its name */
+	SETUP_SEARCH_PATH			/* 't' when the database's own search_path names wiggle */
+};
+
+/* Columns of SQL_INSTANCES and the first ones of SQL_INSTANCE, as text. */
+enum instance_column
+{
+	INSTANCE_ID,
+	INSTANCE_WORKFLOW,
+	INSTANCE_VERSION,
+	INSTANCE_STATUS,
+	INSTANCE_REASON,
+	INSTANCE_ERROR,
+	INSTANCE_CREATED_AT,		/* Unix ms */
+	INSTANCE_UPDATED_AT,
+	INSTANCE_CREATED_EXACT,		/* Unix µs, for merging */
+	INSTANCE_CONTEXT,			/* JSON text; in SQL_INSTANCE of the first row only */
+	INSTANCE_OVER				/* 't': the rows have more bytes than asked for */
+};
+
+/* Further columns of SQL_INSTANCE; TOKEN_ID is NULL when there are no tokens. */
+enum token_column
+{
+	TOKEN_ID = INSTANCE_OVER + 1,
+	TOKEN_NODE_ID,
+	TOKEN_KIND,
+	TOKEN_STATUS,
+	TOKEN_ACTIVITY,
+	TOKEN_ATTEMPT,
+	TOKEN_AVAILABLE_AT,
+	TOKEN_LEASE_OWNER,
+	TOKEN_LAST_ERROR,
+	TOKEN_STARTED_AT,
+	TOKEN_FINISHED_AT,
+	TOKEN_CREATED_AT
+};
+
+/* About the bytes that the item adds to a batch; set item->bytes to it. */
+extern size_t item_measure(const struct item *item);
+
+/* The six parameters of SQL_BATCH; memory is kept for the next batch. */
+struct batch_params
+{
+	struct buf	family[ITEM_KINDS];
+	const char *values[ITEM_KINDS];
+	int			lengths[ITEM_KINDS];
+	int			formats[ITEM_KINDS];
+};
+
+/*
+ * Encode items, which are numbered from 0 within each kind in the order of the
+ * array. A kind without items is a NULL.
+ */
+extern void batch_encode(struct batch_params *params, struct item *const *items, int nitems);
+extern void batch_params_free(struct batch_params *params);
+
+/* A text[] in binary format, as SQL_RELEASE_OWNERS takes it, appended to out. */
+extern void text_array_encode(struct buf *out, const char *const *texts, int n);
+
+/* One row of wiggle.batch_result. Texts are terminated; NULL where SQL has NULL. */
+struct batch_row
+{
+	char		op;				/* 's' 'r' 'f' 'h' 'd' 't' */
+	int32_t		item;
+	int32_t		code;
+	const char *message;
+	const char *task_id;
+	const char *instance_id;
+	const char *status;
+	int64_t		expires_at;
+	const char *lease_owner;
+	const char *workflow;
+	int32_t		version;
+	const char *node_id;
+	const char *step_name;
+	const char *activity;
+	const char *kind;
+	int32_t		attempt;
+	const char *mode;
+	const char *context;
+	size_t		context_len;
+	const char *base_context;
+	size_t		base_context_len;
+	int64_t		item_index;
+	const char *item_map_key;
+	const char *collect_key;
+	const uint8_t *arm_names;	/* text[] in binary format */
+	size_t		arm_names_len;
+};
+
+/* The kind of item that a row's op answers; -1 for an unknown op. */
+extern int	batch_row_kind(char op);
+
+/* Does the result have the columns that batch_row_decode expects? */
+extern bool batch_result_valid(const PGresult *result, struct wig_error *err);
+
+/* The row must exist; the result lives longer than *row. False: malformed. */
+extern bool batch_row_decode(const PGresult *result, int n, struct batch_row *row);
+
+/*
+ * Walk a binary text[]: start with *pos = 0. True with *text (not terminated) for
+ * each element that is not NULL, false at the end or when it is malformed.
+ */
+extern bool text_array_next(const uint8_t *array, size_t len, size_t *pos,
+							const char **text, size_t *text_len);
+
+#endif							/* WIGGLE_PROXY_STATEMENT_H */

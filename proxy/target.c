@@ -1,0 +1,187 @@
+/*
+ * target.c
+ *	  A database's URL, parsed once, as libpq wants it for each attempt.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "buf.h"
+#include "config.h"
+#include "link.h"
+#include "target.h"
+
+/* A value of the URL's options, NULL when it is not set. */
+static const char *
+option(const struct target *target, const char *keyword)
+{
+	for (PQconninfoOption *o = target->options; o->keyword != NULL; o++)
+	{
+		if (strcmp(o->keyword, keyword) == 0)
+			return o->val != NULL && *o->val != '\0' ? o->val : NULL;
+	}
+	return NULL;
+}
+
+/* The n-th element of a comma-separated list: malloc'd, "" when there is none. */
+static char *
+element(const char *list, int n)
+{
+	while (list != NULL && n > 0)
+	{
+		list = strchr(list, ',');
+		if (list != NULL)
+			list++;
+		n--;
+	}
+	return list ? xstrndup(list, strcspn(list, ",")) : xstrdup("");
+}
+
+static int
+count_elements(const char *list)
+{
+	int			n = 1;
+
+	for (; *list != '\0'; list++)
+		n += *list == ',';
+	return n;
+}
+
+/* One port given for several hosts serves all of them, as libpq has it. */
+static void
+split_hosts(struct target *target)
+{
+	const char *hosts = option(target, "host");
+	const char *addresses = option(target, "hostaddr");
+	const char *ports = option(target, "port");
+	int			nports = ports ? count_elements(ports) : 0;
+
+	target->nhosts = hosts ? count_elements(hosts) : addresses ? count_elements(addresses) : 1;
+	target->hosts = xcalloc((size_t) target->nhosts, sizeof(*target->hosts));
+	for (int i = 0; i < target->nhosts; i++)
+	{
+		struct target_host *host = &target->hosts[i];
+
+		host->name = element(hosts, i);
+		host->address = element(addresses, i);
+		host->port = element(ports, nports == 1 ? 0 : i);
+		host->resolve = *host->address == '\0' && *host->name != '\0' && *host->name != '/' &&
+			*host->name != '@';
+	}
+}
+
+struct target *
+target_create(const struct topology_shard *shard, struct wig_error *err)
+{
+	struct target *target = xcalloc(1, sizeof(*target));
+	struct buf	name = BUF_INIT;
+	char	   *problem = NULL;
+	const char *database;
+
+	target->options = PQconninfoParse(shard->url, &problem);
+	if (target->options == NULL)
+	{
+		/* libpq quotes the URL, which may hold a password */
+		wig_fail(err, "shard %d primary url is not a valid PostgreSQL URL", shard->id);
+		PQfreemem(problem);
+		target_free(target);
+		return NULL;
+	}
+	split_hosts(target);
+	target->user = option(target, "user") ? option(target, "user") : shard->user;
+	target->password = option(target, "password") ? option(target, "password") : shard->password;
+	database = option(target, "dbname") ? option(target, "dbname") : target->user;
+	for (int i = 0; i < target->nhosts; i++)
+	{
+		const struct target_host *host = &target->hosts[i];
+
+		buf_printf(&name, "%s%s:%s", i > 0 ? "," : "",
+				   *host->name ? host->name : *host->address ? host->address : "local",
+				   *host->port ? host->port : "5432");
+	}
+	buf_printf(&name, "/%s", database ? database : "");
+	target->name = xstrdup(buf_cstr(&name));
+	buf_free(&name);
+	return target;
+}
+
+void
+target_free(struct target *target)
+{
+	if (target == NULL)
+		return;
+	for (int i = 0; i < target->nhosts; i++)
+	{
+		free(target->hosts[i].name);
+		free(target->hosts[i].address);
+		free(target->hosts[i].port);
+	}
+	free(target->hosts);
+	free(target->name);
+	PQconninfoFree(target->options);
+	free(target);
+}
+
+const char *
+target_name(const struct target *target)
+{
+	return target->name;
+}
+
+void
+target_list_add(struct target_list *list, const struct target_host *host, const char *address)
+{
+	const char *comma = list->n++ > 0 ? "," : "";
+
+	buf_printf(&list->hosts, "%s%s", comma, host->name);
+	buf_printf(&list->addresses, "%s%s", comma, address);
+	buf_printf(&list->ports, "%s%s", comma, host->port);
+}
+
+void
+target_list_free(struct target_list *list)
+{
+	buf_free(&list->hosts);
+	buf_free(&list->addresses);
+	buf_free(&list->ports);
+	list->n = 0;
+}
+
+PGconn *
+target_connect(const struct target *target, struct target_list *list, const char *purpose)
+{
+	const char *keywords[64];
+	const char *values[64];
+	char		application[80];
+	int			n = 0;
+
+#define SET(k, v) (keywords[n] = (k), values[n] = (v), n++)
+	snprintf(application, sizeof(application), "wiggle-proxy %s %.40s", purpose, config.node_name);
+	for (PQconninfoOption *o = target->options; o->keyword != NULL && n < 48; o++)
+	{
+		if (o->val == NULL || strcmp(o->keyword, "host") == 0 || strcmp(o->keyword, "hostaddr") == 0 ||
+			strcmp(o->keyword, "port") == 0 || strcmp(o->keyword, "user") == 0 ||
+			strcmp(o->keyword, "password") == 0)
+			continue;
+		SET(o->keyword, o->val);
+	}
+	SET("host", buf_cstr(&list->hosts));
+	SET("hostaddr", buf_cstr(&list->addresses));
+	SET("port", buf_cstr(&list->ports));
+	if (target->user != NULL)
+		SET("user", target->user);
+	if (target->password != NULL)
+		SET("password", target->password);
+	if (option(target, "application_name") == NULL)
+		SET("application_name", application);
+	if (option(target, "tcp_user_timeout") == NULL)
+		SET("tcp_user_timeout", "30000");
+	if (option(target, "keepalives_idle") == NULL)
+		SET("keepalives_idle", "30");
+	SET("client_encoding", "UTF8");
+	SET("target_session_attrs", "read-write");
+	keywords[n] = NULL;
+	values[n] = NULL;
+#undef SET
+	return PQconnectStartParams(keywords, values, 0);
+}
