@@ -21,20 +21,41 @@ trim_message(char *message, size_t len)
 		message[start - 1] = '\0';
 }
 
+static void
+fill(struct wig_error *err, const char *fmt, va_list args)
+{
+	int			needed = vsnprintf(err->message, sizeof(err->message), fmt, args);
+
+	if (needed >= (int) sizeof(err->message))
+		trim_message(err->message, sizeof(err->message) - 1);
+}
+
 bool
 wig_fail(struct wig_error *err, const char *fmt,...)
 {
 	va_list		args;
-	int			needed;
 
 	if (err == NULL)
 		return false;
 	err->line = 0;
 	err->column = 0;
 	va_start(args, fmt);
-	needed = vsnprintf(err->message, sizeof(err->message), fmt, args);
+	fill(err, fmt, args);
 	va_end(args);
-	if (needed >= (int) sizeof(err->message))
-		trim_message(err->message, sizeof(err->message) - 1);
+	return false;
+}
+
+bool
+wig_fail_at(struct wig_error *err, int line, int column, const char *fmt,...)
+{
+	va_list		args;
+
+	if (err == NULL)
+		return false;
+	err->line = line;
+	err->column = column;
+	va_start(args, fmt);
+	fill(err, fmt, args);
+	va_end(args);
 	return false;
 }

@@ -28,4 +28,8 @@ struct wig_error
 extern bool wig_fail(struct wig_error *err, const char *fmt,...)
 			__attribute__((format(printf, 2, 3)));
 
+/* The same with a position in the text. */
+extern bool wig_fail_at(struct wig_error *err, int line, int column, const char *fmt,...)
+			__attribute__((format(printf, 4, 5)));
+
 #endif							/* WIGGLE_CORE_ERROR_H */

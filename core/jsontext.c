@@ -508,7 +508,7 @@ wig_json_check(const char *text, size_t len, struct wig_json_info *info,
 	begin = s.p;
 	while (!done)
 	{
-		enum wig_json_type type;
+		enum wig_json_type type = WIG_JSON_NULL;
 		bool		bool_value = false;
 
 		if (s.p >= s.end)

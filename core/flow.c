@@ -1,0 +1,675 @@
+/*
+ * flow.c
+ *	  Compile an authoring document's steps into a definition.
+ *
+ * Steps are laid out one after another. What a step leaves open, edges without
+ * a target, is wired to whatever comes next: the following step, the enclosing
+ * join or the final END. A node takes its number when it is created, and nodes
+ * are created in a fixed order, because ids are part of the fingerprint.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "flow_impl.h"
+#include "textbuf.h"
+
+#define MAX_NODES	10000
+
+static bool compile_steps(struct compiler *c, struct stream *s, value_t *steps);
+
+/* ---- nodes ---- */
+
+static bool
+name_is_taken(const struct compiler *c, const char *name)
+{
+	for (const struct draft *node = c->first; node != NULL; node = node->later)
+	{
+		if (node->kind != WIG_SLEEP && node->kind != WIG_FORK && node->kind != WIG_JOIN &&
+			node->kind != WIG_END && strcmp(node->name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The text "<a><separator><b>". */
+static const char *
+concat(struct compiler *c, const char *a, const char *separator, const char *b)
+{
+	size_t		size = strlen(a) + strlen(separator) + strlen(b) + 1;
+	char	   *text = wig_flow_allocate(c, size);
+
+	if (text != NULL)
+		snprintf(text, size, "%s%s%s", a, separator, b);
+	return text;
+}
+
+static struct draft *
+new_node(struct compiler *c, value_t *where, enum wig_kind kind, const char *name)
+{
+	static const char *const prefixes[] = {
+		[WIG_TASK] = "n", [WIG_PREDICATE] = "n", [WIG_SLEEP] = "n", [WIG_SIGNAL] = "n",
+		[WIG_SUB_WORKFLOW] = "n", [WIG_FORK] = "fork", [WIG_DYN_FORK] = "dynfork",
+		[WIG_JOIN] = "join", [WIG_END] = "end"
+	};
+	bool		addressed = kind != WIG_SLEEP && kind != WIG_FORK && kind != WIG_JOIN &&
+		kind != WIG_END;
+	struct draft *node;
+
+	if (c->nnodes >= MAX_NODES)
+	{
+		FAIL(c, where, "the workflow has more than %d nodes", MAX_NODES);
+		return NULL;
+	}
+	if (addressed && name_is_taken(c, name))
+	{
+		FAIL(c, where, "duplicate step name '%s' in workflow %s", name, c->workflow);
+		return NULL;
+	}
+	node = wig_flow_allocate(c, sizeof(*node));
+	if (node == NULL)
+		return NULL;
+	snprintf(node->id, sizeof(node->id), "%s%d", prefixes[kind], ++c->nnodes);
+	node->kind = kind;
+	node->name = name;
+	if (c->last == NULL)
+		c->first = node;
+	else
+		c->last->later = node;
+	c->last = node;
+	return node;
+}
+
+/* A node that workers run: TASK or PREDICATE. */
+static struct draft *
+new_work(struct compiler *c, value_t *where, enum wig_kind kind, const char *name,
+		 const char *queue, const struct wig_retry *retry)
+{
+	struct draft *node = new_node(c, where, kind, name);
+
+	if (node == NULL)
+		return NULL;
+	node->activity = concat(c, c->workflow, "#", name);
+	node->queue = queue == NULL ? c->default_queue : queue;
+	node->retry = retry;
+	return node->activity == NULL ? NULL : node;
+}
+
+static bool
+open_edge(struct compiler *c, struct stream *s, struct draft **edge)
+{
+	struct open_end *end = wig_flow_allocate(c, sizeof(*end));
+
+	if (end == NULL)
+		return false;
+	end->edge = edge;
+	end->next = s->open;
+	s->open = end;
+	return true;
+}
+
+/* What another stream left open is left open by this one too. */
+static void
+absorb(struct stream *s, struct stream *other)
+{
+	struct open_end **tail = &s->open;
+
+	while (*tail != NULL)
+		tail = &(*tail)->next;
+	*tail = other->open;
+	other->open = NULL;
+}
+
+static void
+wire_open(struct stream *s, struct draft *target)
+{
+	for (; s->open != NULL; s->open = s->open->next)
+		*s->open->edge = target;
+}
+
+/* Lead the stream to a node; the first one is where the stream starts. */
+static void
+attach(struct stream *s, struct draft *node)
+{
+	if (s->start == NULL)
+		s->start = node;
+	wire_open(s, node);
+}
+
+/* ---- operators: each lays out one step ---- */
+
+static bool
+compile_work(struct compiler *c, struct stream *s, value_t *step, const char *op)
+{
+	const char *name = wig_flow_need_text(c, step, op);
+	const struct wig_retry *retry;
+	const char *queue;
+	struct draft *node;
+
+	if (name == NULL || !wig_flow_optional_text(c, step, "queue", &queue) ||
+		(retry = wig_flow_parse_retry(c, step)) == NULL)
+		return false;
+	node = new_work(c, step, strcmp(op, "gate") == 0 ? WIG_PREDICATE : WIG_TASK, name,
+					queue, retry);
+	if (node == NULL)
+		return false;
+	attach(s, node);
+	if (node->kind == WIG_PREDICATE)
+	{
+		node->alt = s->join;
+		if (node->alt == NULL)
+		{
+			node->alt = new_node(c, step, WIG_END, "end");
+			if (node->alt == NULL || (node->alt->reason = concat(c, "gated", ":", name)) == NULL)
+				return false;
+		}
+	}
+	return open_edge(c, s, &node->next);
+}
+
+static bool
+compile_sleep(struct compiler *c, struct stream *s, value_t *step, const char *op)
+{
+	value_t    *value = wig_flow_get(step, op);
+	const char *name = NULL;
+	int64_t		ms;
+	struct draft *node;
+
+	if (value->type == WIG_FLOW_MAP)
+	{
+		if (!wig_flow_need_duration(c, value, "for", &ms) || !wig_flow_optional_text(c, value, "name", &name))
+			return false;
+	}
+	else if (!wig_flow_need_duration(c, step, op, &ms))
+		return false;
+	if (name == NULL)
+	{
+		char		millis[24];
+
+		snprintf(millis, sizeof(millis), "%" PRId64, ms);
+		name = concat(c, "sleep-", millis, "ms");
+	}
+	node = name == NULL ? NULL : new_node(c, step, WIG_SLEEP, name);
+	if (node == NULL)
+		return false;
+	node->sleep_ms = ms;
+	attach(s, node);
+	return open_edge(c, s, &node->next);
+}
+
+static bool
+compile_signal(struct compiler *c, struct stream *s, value_t *step, const char *op)
+{
+	const char *name = wig_flow_need_text(c, step, op);
+	value_t    *escalation = wig_flow_get(step, "escalation");
+	struct stream branch = {.join = s->join};
+	int64_t		timeout = 0;
+	struct draft *node;
+
+	if (name == NULL)
+		return false;
+	if (wig_flow_get(step, "timeout") != NULL && !wig_flow_need_duration(c, step, "timeout", &timeout))
+		return false;
+	if (escalation != NULL && timeout == 0)
+		return FAIL(c, escalation, "await_signal '%s' escalation needs a timeout", name);
+	node = new_node(c, step, WIG_SIGNAL, name);
+	if (node == NULL)
+		return false;
+	node->sleep_ms = timeout;
+	attach(s, node);
+	if (escalation != NULL)
+	{
+		value_t    *steps = wig_flow_need_list(c, step, "escalation", "escalation");
+
+		if (steps == NULL || !compile_steps(c, &branch, steps))
+			return false;
+		if (branch.start == NULL)
+			return FAIL(c, steps, "escalation branch of '%s' defines no steps", name);
+		node->alt = branch.start;
+	}
+	absorb(s, &branch);
+	return open_edge(c, s, &node->next);
+}
+
+static bool
+compile_sub_workflow(struct compiler *c, struct stream *s, value_t *step, const char *op)
+{
+	value_t    *value = wig_flow_get(step, op);
+	const char *name;
+	const char *child;
+	struct draft *node;
+
+	if (value->type == WIG_FLOW_MAP)
+	{
+		name = wig_flow_need_text(c, value, "name");
+		child = name == NULL ? NULL : wig_flow_need_text(c, value, "workflow");
+	}
+	else
+		name = child = wig_flow_need_text(c, step, op);
+	if (child == NULL)
+		return false;
+	node = new_node(c, step, WIG_SUB_WORKFLOW, name);
+	if (node == NULL)
+		return false;
+	node->activity = child;
+	attach(s, node);
+	return open_edge(c, s, &node->next);
+}
+
+/* A branch from its steps to the join; NULL when it is refused. */
+static struct draft *
+compile_branch(struct compiler *c, value_t *steps, const char *name, struct draft *join)
+{
+	struct stream branch = {.join = join};
+
+	if (!compile_steps(c, &branch, steps))
+		return NULL;
+	if (branch.start == NULL)
+	{
+		FAIL(c, steps, "branch '%s' defines no steps", name);
+		return NULL;
+	}
+	wire_open(&branch, join);
+	return branch.start;
+}
+
+/* Behind a join: the step that merges, and whatever it leaves open. */
+static bool
+append_combine(struct compiler *c, struct stream *s, struct draft *join, struct draft *combine)
+{
+	if (combine == NULL)
+		return false;
+	join->next = combine;
+	return open_edge(c, s, &combine->next);
+}
+
+static bool
+compile_fork(struct compiler *c, struct stream *s, value_t *step, const char *op)
+{
+	value_t    *value = wig_flow_get(step, op);
+	const char *combine_name = "combine:";
+	struct draft *fork;
+	struct draft *join;
+	struct draft *combine;
+
+	if (!wig_flow_need_map(c, value, "fork"))
+		return false;
+	if (value->n < 2)
+		return FAIL(c, value, "fork needs at least two branches");
+	fork = new_node(c, step, WIG_FORK, "fork");
+	join = fork == NULL ? NULL : new_node(c, step, WIG_JOIN, "join");
+	if (join == NULL)
+		return false;
+	attach(s, fork);
+	join->expected = value->n;
+	fork->branches = wig_flow_allocate(c, (size_t) value->n * sizeof(*fork->branches));
+	fork->arm_names = wig_flow_allocate(c, (size_t) value->n * sizeof(*fork->arm_names));
+	if (fork->branches == NULL || fork->arm_names == NULL)
+		return false;
+	for (const struct wig_flow_entry *entry = value->first; entry != NULL; entry = entry->next)
+	{
+		value_t    *steps = wig_flow_need_list(c, value, entry->key, entry->key);
+		struct draft *start = steps == NULL ? NULL : compile_branch(c, steps, entry->key, join);
+
+		if (start == NULL)
+			return false;
+		fork->arm_names[fork->nbranches] = entry->key;
+		combine_name = concat(c, combine_name, fork->nbranches == 0 ? "" : ",", entry->key);
+		if (combine_name == NULL)
+			return false;
+		fork->branches[fork->nbranches++] = start;
+	}
+	combine = new_work(c, step, WIG_TASK, combine_name, NULL, &wig_retry_forever);
+	if (combine != NULL)
+	{
+		combine->arm_names = fork->arm_names;
+		combine->narms = fork->nbranches;
+	}
+	return append_combine(c, s, join, combine);
+}
+
+/* The combine of a fork_each that names one; Wiggle's own shorthand has none. */
+static struct draft *
+new_collect(struct compiler *c, value_t *step, const char *name, const char *fork_name)
+{
+	struct draft *combine = new_work(c, step, WIG_TASK, name, NULL, &wig_retry_forever);
+
+	if (combine == NULL)
+		return NULL;
+	combine->collect_key = concat(c, "__forEach__", "", fork_name);
+	return combine->collect_key == NULL ? NULL : combine;
+}
+
+static bool
+compile_fork_each(struct compiler *c, struct stream *s, value_t *step, const char *op)
+{
+	value_t    *value = wig_flow_get(step, op);
+	const char *over;
+	const char *as;
+	const char *name;
+	const char *combine;
+	value_t    *body;
+	struct draft *fork;
+	struct draft *join;
+
+	if (!wig_flow_need_map(c, value, "fork_each") ||
+		(over = wig_flow_need_text(c, value, "over")) == NULL ||
+		(as = wig_flow_need_text(c, value, "as")) == NULL ||
+		!wig_flow_optional_text(c, value, "name", &name) ||
+		!wig_flow_optional_text(c, value, "combine", &combine) ||
+		(body = wig_flow_need_list(c, value, "body", "fork_each body")) == NULL)
+		return false;
+	if (body->n == 0)
+		return FAIL(c, body, "fork_each body must not be empty");
+	if (name == NULL)
+		name = as;
+	fork = new_node(c, step, WIG_DYN_FORK, name);
+	join = fork == NULL ? NULL : new_node(c, step, WIG_JOIN, "join");
+	if (join == NULL)
+		return false;
+	attach(s, fork);
+	fork->items_key = over;
+	fork->item_key = as;
+	fork->next = join;
+	fork->branches = wig_flow_allocate(c, sizeof(*fork->branches));
+	if (fork->branches == NULL ||
+		(fork->branches[0] = compile_branch(c, body, name, join)) == NULL)
+		return false;
+	fork->nbranches = 1;
+	if (combine == NULL)
+		return open_edge(c, s, &join->next);
+	return append_combine(c, s, join, new_collect(c, step, combine, name));
+}
+
+/* One case's steps, or those of otherwise, entered from a guard's edge. */
+static bool
+compile_case(struct compiler *c, struct stream *s, value_t *owner, struct draft **edge)
+{
+	value_t    *steps = wig_flow_need_list(c, owner, "then", "case 'then'");
+	struct stream branch = {.join = s->join};
+
+	if (steps == NULL || !compile_steps(c, &branch, steps))
+		return false;
+	if (branch.start == NULL)
+		return FAIL(c, steps, "a choose case defines no steps");
+	*edge = branch.start;
+	absorb(s, &branch);
+	return true;
+}
+
+/* The guards of a choose in order; *otherwise is its last case without one. */
+static bool
+compile_guards(struct compiler *c, value_t *cases, struct draft **guards, int *n,
+			   value_t **otherwise)
+{
+	*n = 0;
+	*otherwise = NULL;
+	for (const struct wig_flow_entry *entry = cases->first; entry != NULL; entry = entry->next)
+	{
+		value_t    *item = entry->value;
+		const char *name;
+
+		if (!wig_flow_need_map(c, item, "choose case"))
+			return false;
+		if (wig_flow_get(item, "when") == NULL)
+		{
+			*otherwise = wig_flow_get(item, "otherwise");
+			if (*otherwise == NULL)
+				return FAIL(c, item, "choose case needs 'when: <predicate>' or 'otherwise:'");
+			if (entry->next != NULL)
+				return FAIL(c, item, "otherwise must be the last case");
+			if (*n == 0)
+				return FAIL(c, item, "choose needs at least one guarded case");
+			if ((*otherwise)->type != WIG_FLOW_MAP)
+				*otherwise = item;
+			return true;
+		}
+		name = wig_flow_need_text(c, item, "when");
+		guards[*n] = name == NULL ? NULL
+			: new_work(c, item, WIG_PREDICATE, name, NULL, &wig_retry_forever);
+		if (guards[*n] == NULL)
+			return false;
+		if (*n > 0)
+			guards[*n - 1]->alt = guards[*n];
+		(*n)++;
+	}
+	return true;
+}
+
+static bool
+compile_choose(struct compiler *c, struct stream *s, value_t *step, const char *op)
+{
+	value_t    *cases = wig_flow_need_list(c, step, op, op);
+	const struct wig_flow_entry *entry;
+	value_t    *otherwise;
+	struct draft **guards;
+	int			n;
+
+	if (cases == NULL)
+		return false;
+	if (cases->n == 0)
+		return FAIL(c, cases, "choose needs at least one case");
+	guards = wig_flow_allocate(c, (size_t) cases->n * sizeof(*guards));
+	if (guards == NULL || !compile_guards(c, cases, guards, &n, &otherwise))
+		return false;
+	attach(s, guards[0]);
+	entry = cases->first;
+	for (int i = 0; i < n; i++, entry = entry->next)
+	{
+		if (!compile_case(c, s, entry->value, &guards[i]->next))
+			return false;
+	}
+	if (otherwise != NULL)
+		return compile_case(c, s, otherwise, &guards[n - 1]->alt);
+	return open_edge(c, s, &guards[n - 1]->alt);
+}
+
+static bool
+compile_do_while(struct compiler *c, struct stream *s, value_t *step, const char *op)
+{
+	value_t    *value = wig_flow_get(step, op);
+	struct stream loop = {.join = s->join};
+	const char *name;
+	value_t    *body;
+	int64_t		budget = -1;
+	struct draft *guard;
+
+	if (!wig_flow_need_map(c, value, "do_while") ||
+		(name = wig_flow_need_text(c, value, "while")) == NULL ||
+		(body = wig_flow_need_list(c, value, "body", "do_while body")) == NULL)
+		return false;
+	if (body->n == 0)
+		return FAIL(c, body, "do_while body must not be empty");
+	if (wig_flow_get(value, "maxIterations") != NULL)
+	{
+		if (!wig_flow_need_integer(c, value, "maxIterations", &budget))
+			return false;
+		if (budget < 1 || budget > INT32_MAX)
+			return FAIL(c, value, "doWhile '%s' maxIterations must be positive", name);
+	}
+	if (!compile_steps(c, &loop, body))
+		return false;
+	guard = new_work(c, step, WIG_PREDICATE, name, NULL, &wig_retry_forever);
+	if (guard == NULL)
+		return false;
+	guard->loop_budget = (int) budget;
+	guard->next = loop.start;
+	attach(s, loop.start);
+	wire_open(&loop, guard);
+	return open_edge(c, s, &guard->alt);
+}
+
+/* ---- steps ---- */
+
+struct operator
+{
+	const char *name;
+	bool		(*compile) (struct compiler *c, struct stream *s, value_t *step, const char *op);
+};
+
+/* Sorted by name: that is how the list is shown. */
+static const struct operator operators[] = {
+	{"await_signal", compile_signal},
+	{"choose", compile_choose},
+	{"do_while", compile_do_while},
+	{"effect", compile_work},
+	{"fork", compile_fork},
+	{"fork_each", compile_fork_each},
+	{"gate", compile_work},
+	{"sleep", compile_sleep},
+	{"sub_workflow", compile_sub_workflow},
+	{"task", compile_work}
+};
+
+#define NOPERATORS ((int) (sizeof(operators) / sizeof(operators[0])))
+
+static const struct operator *
+find_operator(const char *name)
+{
+	for (int i = 0; i < NOPERATORS; i++)
+	{
+		if (strcmp(operators[i].name, name) == 0)
+			return &operators[i];
+	}
+	return NULL;
+}
+
+/* The keys of a step, or only those that are operators, for a message. */
+static void
+list_keys(value_t *step, bool only_operators, struct wig_text *out)
+{
+	for (const struct wig_flow_entry *entry = step->first; entry != NULL; entry = entry->next)
+	{
+		if (only_operators && find_operator(entry->key) == NULL)
+			continue;
+		if (out->len > 0)
+			wig_text_puts(out, ", ");
+		wig_text_puts(out, entry->key);
+	}
+	wig_text_put(out, "", 1);
+}
+
+static bool
+refuse_operators(struct compiler *c, value_t *step, int found)
+{
+	struct wig_text keys = {0};
+
+	list_keys(step, found > 0, &keys);
+	if (keys.failed)
+		wig_fail(c->err, "out of memory");
+	else if (found == 0)
+		FAIL(c, step, "step has no operator (one of [await_signal, choose, do_while, effect, fork, "
+			 "fork_each, gate, sleep, sub_workflow, task]); keys were [%s]", keys.data);
+	else
+		FAIL(c, step, "step has multiple operators [%s]; use exactly one per step", keys.data);
+	wig_text_free(&keys);
+	return false;
+}
+
+static bool
+compile_step(struct compiler *c, struct stream *s, value_t *step)
+{
+	const struct operator *op = NULL;
+	int			found = 0;
+
+	if (!wig_flow_need_map(c, step, "step"))
+		return false;
+	for (const struct wig_flow_entry *entry = step->first; entry != NULL; entry = entry->next)
+	{
+		const struct operator *candidate = find_operator(entry->key);
+
+		if (candidate != NULL)
+		{
+			op = candidate;
+			found++;
+		}
+	}
+	if (found != 1)
+		return refuse_operators(c, step, found);
+	return op->compile(c, s, step, op->name);
+}
+
+static bool
+compile_steps(struct compiler *c, struct stream *s, value_t *steps)
+{
+	for (const struct wig_flow_entry *entry = steps->first; entry != NULL; entry = entry->next)
+	{
+		if (!compile_step(c, s, entry->value))
+			return false;
+	}
+	return true;
+}
+
+/* Check what was built like any other definition, and give its normal form. */
+static char *
+normalise(char *json, struct wig_error *err)
+{
+	struct wig_definition *def;
+	char	   *result;
+
+	if (json == NULL)
+	{
+		wig_fail(err, "out of memory");
+		return NULL;
+	}
+	def = wig_definition_parse(json, strlen(json), err);
+	free(json);
+	if (def == NULL)
+		return NULL;
+	result = wig_definition_to_json(def, false);
+	wig_definition_free(def);
+	if (result == NULL)
+		wig_fail(err, "out of memory");
+	return result;
+}
+
+static bool
+compile_head(struct compiler *c, value_t *root, int64_t *version)
+{
+	value_t    *steps;
+
+	if (!wig_flow_need_map(c, root, "document"))
+		return false;
+	c->workflow = wig_flow_need_text(c, root, "workflow");
+	if (c->workflow == NULL || !wig_flow_optional_text(c, root, "defaultQueue", &c->default_queue))
+		return false;
+	if (c->default_queue == NULL)
+		c->default_queue = c->workflow;
+	*version = 1;
+	if (wig_flow_get(root, "version") != NULL)
+	{
+		if (!wig_flow_need_integer(c, root, "version", version))
+			return false;
+		if (*version < 1 || *version > INT32_MAX)
+			return FAIL(c, wig_flow_get(root, "version"), "'version' must be in 1..2147483647");
+	}
+	steps = wig_flow_need_list(c, root, "steps", "steps");
+	if (steps == NULL)
+		return false;
+	return steps->n > 0 || FAIL(c, steps, "'steps' must not be empty");
+}
+
+char *
+wig_flow_compile(const struct wig_flow_value *root, struct wig_arena *arena,
+				 struct wig_error *err)
+{
+	struct compiler c = {.arena = arena, .err = err};
+	struct stream s = {0};
+	struct draft *end;
+	int64_t		version;
+
+	if (root == NULL)
+	{
+		wig_fail(err, "the document is empty");
+		return NULL;
+	}
+	if (!compile_head(&c, root, &version) ||
+		!compile_steps(&c, &s, wig_flow_get(root, "steps")))
+		return NULL;
+	end = new_node(&c, root, WIG_END, "end");
+	if (end == NULL)
+		return NULL;
+	wire_open(&s, end);
+	return normalise(wig_flow_write(&c, s.start, version), err);
+}

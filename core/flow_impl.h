@@ -1,0 +1,100 @@
+/*
+ * flow_impl.h
+ *	  What the files of the flow compiler share among themselves.
+ */
+#ifndef WIGGLE_CORE_FLOW_IMPL_H
+#define WIGGLE_CORE_FLOW_IMPL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "arena.h"
+#include "definition.h"
+#include "error.h"
+#include "flow_tree.h"
+
+/* A node being built: edges are pointers until everything is in place. */
+struct draft
+{
+	char		id[24];
+	enum wig_kind kind;
+	const char *name;
+	const char *activity;
+	const char *queue;
+	const struct wig_retry *retry;
+	int64_t		sleep_ms;
+	struct draft *next;
+	struct draft *alt;
+	struct draft **branches;
+	int			nbranches;
+	int			expected;
+	const char *reason;
+	const char *items_key;
+	const char *item_key;
+	const char **arm_names;
+	int			narms;
+	const char *collect_key;
+	int			loop_budget;
+	struct draft *later;		/* the node created after this one */
+};
+
+/* An edge that still needs a target. */
+struct open_end
+{
+	struct draft **edge;
+	struct open_end *next;
+};
+
+/* A run of steps being laid out: the whole flow, a branch, a case, a body. */
+struct stream
+{
+	struct draft *start;
+	struct open_end *open;
+	struct draft *join;			/* of the enclosing fork, NULL outside of any */
+};
+
+struct compiler
+{
+	struct wig_arena *arena;
+	struct wig_error *err;
+	const char *workflow;
+	const char *default_queue;
+	struct draft *first;
+	struct draft *last;
+	int			nnodes;
+};
+
+typedef const struct wig_flow_value value_t;
+
+#define FAIL(c, value, ...) \
+	wig_fail_at((c)->err, (value)->line, (value)->column, __VA_ARGS__)
+
+/* Memory from the arena; NULL, with the error filled, when there is none. */
+extern void *wig_flow_allocate(struct compiler *c, size_t size);
+
+/*
+ * Readers of a document's values. Each fills the error, naming key, value and
+ * place, and returns false or NULL when the value is missing or unfit.
+ */
+extern bool wig_flow_need_map(struct compiler *c, value_t *value, const char *what);
+extern value_t *wig_flow_need_list(struct compiler *c, value_t *map, const char *key,
+								   const char *what);
+extern const char *wig_flow_need_text(struct compiler *c, value_t *map, const char *key);
+extern bool wig_flow_need_integer(struct compiler *c, value_t *map, const char *key,
+								  int64_t *result);
+extern bool wig_flow_need_duration(struct compiler *c, value_t *map, const char *key,
+								   int64_t *ms);
+
+/* Absent and null give NULL in *text. */
+extern bool wig_flow_optional_text(struct compiler *c, value_t *map, const char *key,
+								   const char **text);
+
+/* The retry policy beside an operator; Wiggle's default is to retry for ever. */
+extern const struct wig_retry *wig_flow_parse_retry(struct compiler *c, value_t *step);
+
+/* The nodes as a definition's JSON text (malloc), NULL without memory. */
+extern char *wig_flow_write(const struct compiler *c, const struct draft *start,
+							int64_t version);
+
+#endif							/* WIGGLE_CORE_FLOW_IMPL_H */
