@@ -9,6 +9,9 @@
 
 #include "buf.h"
 
+/* Called once by main: uptime counts from here. */
+extern void health_open(void);
+
 /*
  * One thing that must work for this process to be ready: a shard. Created once,
  * lives as long as the process, not ready at first. name is copied.

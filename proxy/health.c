@@ -1,0 +1,102 @@
+/*
+ * health.c
+ *	  The parts of this process and whether they work.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "config.h"
+#include "drain.h"
+#include "health.h"
+#include "loop.h"
+
+struct health
+{
+	char	   *name;
+	bool		ready;
+	char	   *detail;
+	struct health *next;
+};
+
+static struct health *parts;
+static uint64_t started_at;
+static struct health **last_part = &parts;
+
+void
+health_open(void)
+{
+	started_at = loop_now();
+}
+
+struct health *
+health_add(const char *name)
+{
+	struct health *health = xcalloc(1, sizeof(*health));
+
+	health->name = xstrdup(name);
+	health->detail = xstrdup("starting");
+	*last_part = health;
+	last_part = &health->next;
+	return health;
+}
+
+void
+health_set(struct health *health, bool ready, const char *detail)
+{
+	health->ready = ready;
+	free(health->detail);
+	health->detail = xstrdup(detail);
+}
+
+bool
+health_ready(void)
+{
+	if (parts == NULL || drain_started())
+		return false;
+	for (const struct health *h = parts; h != NULL; h = h->next)
+		if (!h->ready)
+			return false;
+	return true;
+}
+
+static void
+put_text(struct buf *out, const char *text)
+{
+	buf_byte(out, '"');
+	for (; *text != '\0'; text++)
+	{
+		unsigned char c = (unsigned char) *text;
+
+		if (c == '"' || c == '\\')
+			buf_byte(out, '\\');
+		if (c < 0x20)
+			buf_printf(out, "\\u%04x", c);
+		else
+			buf_byte(out, c);
+	}
+	buf_byte(out, '"');
+}
+
+void
+health_write(struct buf *out, bool cluster)
+{
+	buf_byte(out, '{');
+	if (cluster)
+	{
+		buf_text(out, "\"node\":");
+		put_text(out, config.node_name);
+		buf_printf(out, ",\"version\":\"%s\",\"uptimeMillis\":%" PRIu64 ",", WIGGLE_VERSION,
+				   loop_now() - started_at);
+	}
+	buf_printf(out, "\"ready\":%s,\"draining\":%s,\"parts\":[",
+			   health_ready() ? "true" : "false", drain_started() ? "true" : "false");
+	for (const struct health *h = parts; h != NULL; h = h->next)
+	{
+		buf_text(out, h == parts ? "{\"name\":" : ",{\"name\":");
+		put_text(out, h->name);
+		buf_printf(out, ",\"ready\":%s,\"detail\":", h->ready ? "true" : "false");
+		put_text(out, h->detail);
+		buf_byte(out, '}');
+	}
+	buf_text(out, "]}\n");
+}
