@@ -1,0 +1,109 @@
+"""RegisterWorkflow, GetWorkflow, ListWorkflows."""
+import grpc
+
+import world
+from wigclient import ClientTest, flow, fresh_name, plain, retry
+
+INVALID = grpc.StatusCode.INVALID_ARGUMENT
+NOT_FOUND = grpc.StatusCode.NOT_FOUND
+CONFLICT = grpc.StatusCode.FAILED_PRECONDITION
+
+
+class Definitions(ClientTest):
+    def test_register_answers_name_version_and_nodes(self):
+        name = fresh_name()
+        reply = self.client.register(flow(name, "a", "b"))
+        self.assertEqual((reply.name, reply.version, reply.nodes), (name, "1", 3))
+
+    def test_register_reaches_every_shard(self):
+        name = self.define("a")
+        for shard in world.shards:
+            self.assertEqual(shard.psql("select count(*) from wf_definition where name = :'name'", name=name), "1")
+
+    def test_registering_the_same_graph_again_changes_nothing(self):
+        definition = flow(fresh_name(), "a", ("gate", "g"), "b")
+        self.client.register(definition)
+        before = [s.psql("select max(registered_at) from wf_definition") for s in world.shards]
+        self.client.register(definition)
+        self.assertEqual(before, [s.psql("select max(registered_at) from wf_definition") for s in world.shards])
+
+    def test_another_graph_under_the_same_version_is_refused(self):
+        name = self.define("a")
+        self.refused(CONFLICT, "workflow '%s:1' is already registered with a different graph; publish it under a new "
+                     "version" % name, self.client.register, flow(name, "a", "b"))
+
+    def test_replacing_needs_the_servers_permission(self):
+        name = self.define("a")
+        self.refused(CONFLICT, "replacing the graph of '%s:1' was requested but this server does not allow it; set "
+                     "WIGGLE_ALLOW_GRAPH_REPLACE=true (development only) or publish a new version" % name,
+                     self.client.register, flow(name, "b"), force=True)
+
+    def test_two_registrations_of_one_graph_at_once_both_succeed(self):
+        definition = flow(fresh_name(), "a", "b", "c")
+        waits = [self.in_background(self.client.register, definition) for _ in range(8)]
+        self.assertEqual({wait().version for wait in waits}, {"1"})
+
+    def test_two_registrations_of_different_graphs_at_once_leave_one(self):
+        name = fresh_name()
+        waits = [self.in_background(self.client.register, flow(name, "step%d" % i)) for i in range(6)]
+        won = 0
+        for wait in waits:
+            try:
+                wait()
+                won += 1
+            except grpc.RpcError as refusal:
+                self.assertEqual(refusal.code(), CONFLICT, refusal.details())
+        self.assertEqual(won, 1)
+        bodies = {s.psql("select fingerprint from wf_definition where name = :'name'", name=name) for s in world.shards}
+        self.assertEqual(len(bodies), 1, "the shards hold different graphs")
+
+    def test_observed_execution_is_refused(self):
+        self.refused(INVALID, "OBSERVED execution was removed; register the workflow as SERVER, LOCAL_SYNC or "
+                     "LOCAL_ASYNC", self.client.register, flow(fresh_name(), "a", mode="OBSERVED"))
+
+    def test_wrong_graphs_are_refused_with_the_place_named(self):
+        def change(node, **changes):
+            definition = flow(fresh_name(), "a", ("gate", "g"), "b")
+            definition["nodes"][node].update(changes)
+            return definition
+        missing_version = flow(fresh_name(), "a")
+        missing_version["version"] = 0
+        cases = [
+            (missing_version, "needs a positive version, got 0"),
+            (change(0, next="nowhere"), "nowhere"),
+            (change(1, altNext="nowhere"), "nowhere"),
+            (change(0, retry=retry(0)), "maxAttempts must be >= 1"),
+            (change(0, retry=retry(2, multiplier=0.5)), "multiplier must be >= 1.0"),
+            (change(3, name="a", activity="x#a"), "duplicate step name 'a'"),
+            ({"version": 1}, "missing field 'name'"),
+        ]
+        for definition, text in cases:
+            with self.subTest(text=text):
+                self.refused(INVALID, "*%s*" % text, self.client.register, definition)
+
+    def test_get_workflow_shows_the_highest_version_or_the_one_asked_for(self):
+        name = fresh_name()
+        self.client.register(flow(name, "a", version=2))
+        self.client.register(flow(name, "a", "b", version=10))
+        self.client.register(flow(name, "c", version=3))
+        latest = plain(self.client.call("GetWorkflow", name=name).definition)
+        self.assertEqual((latest["name"], latest["version"]), (name, 10))
+        third = plain(self.client.call("GetWorkflow", name=name, version=3).definition)
+        self.assertEqual([n["name"] for n in third["nodes"] if n["kind"] == "TASK"], ["c"])
+
+    def test_a_fetched_graph_registers_again_as_the_same(self):
+        name = self.define("a", ("gate", "g"), ("sleep", 5), ("task", "b", retry(3, 10, 2, 100, 0.5)))
+        reply = self.client.call("GetWorkflow", name=name)
+        self.client.call("RegisterWorkflow", definition=reply.definition)
+
+    def test_unknown_workflows_are_not_found(self):
+        self.refused(NOT_FOUND, "workflow not found", self.client.call, "GetWorkflow", name="no-such-workflow")
+        name = self.define("a")
+        self.refused(NOT_FOUND, "workflow not found", self.client.call, "GetWorkflow", name=name, version=9)
+
+    def test_list_names_each_workflow_once(self):
+        name = fresh_name()
+        self.client.register(flow(name, "a", version=1))
+        self.client.register(flow(name, "b", version=2))
+        names = list(self.client.call("ListWorkflows").workflows)
+        self.assertEqual(names.count(name), 1)

@@ -1,0 +1,175 @@
+"""Private clusters and proxies for the client tests and the benchmark.
+
+Runs as the unprivileged user in the staged tree: scripts/cluster.sh and the
+private installation on PATH do the work. Nothing here sleeps for a fixed time;
+waits poll a condition and have a deadline.
+"""
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+
+TREE = os.path.abspath(os.path.join(os.path.dirname(__file__), ".."))
+
+
+def wait_for(condition, seconds=30.0, what="the condition"):
+    """Poll until condition() is true and return its value."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise TimeoutError("%s did not come true within %g s" % (what, seconds))
+        time.sleep(0.01)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Cluster:
+    """One PostgreSQL cluster with the extension's library preloaded."""
+
+    def __init__(self, folder, *settings):
+        self.folder = os.path.abspath(folder)
+        self._shell("cluster_init", *settings)
+
+    def _shell(self, function, *arguments):
+        script = ("root=$1; . $root/scripts/lib.sh; . $root/scripts/cluster.sh; "
+                  "function=$2; shift 2; $function \"$@\"")
+        subprocess.run(["sh", "-ec", script, "sh", TREE, function, self.folder, *arguments],
+                       check=True, stdin=subprocess.DEVNULL)
+
+    def start(self):
+        self._shell("cluster_start")
+        return self
+
+    def stop(self):
+        self._shell("cluster_stop")
+
+    def _file(self, name):
+        with open(os.path.join(self.folder, name), encoding="utf-8") as f:
+            return f.read().strip()
+
+    @property
+    def port(self):
+        return int(self._file("port"))
+
+    @property
+    def password(self):
+        return self._file("password")
+
+    @property
+    def socket(self):
+        return os.readlink(os.path.join(self.folder, "socket"))
+
+    def conninfo(self, database="wiggle"):
+        return "host=%s port=%d user=wiggle dbname=%s" % (self.socket, self.port, database)
+
+    def psql(self, sql, database="wiggle", **variables):
+        """Run SQL (with :'name' variables) and return the unaligned output."""
+        argv = ["psql", "-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-d", self.conninfo(database)]
+        for name, value in variables.items():
+            argv += ["-v", "%s=%s" % (name, value)]
+        done = subprocess.run(argv, input=sql, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        if done.returncode != 0:
+            raise RuntimeError("psql: %s" % done.stderr.strip())
+        return done.stdout.strip()
+
+    def log(self):
+        return self._file("log")
+
+
+def topology(*clusters, generations=None):
+    """The tutorial's document for these clusters; the first one is home."""
+    shards = [{"id": i, "state": "active", "roles": ["instances", "home"] if i == 0 else ["instances"],
+               "primary": {"url": "jdbc:postgresql://127.0.0.1:%d/wiggle" % c.port,
+                           "user": "wiggle", "password": c.password}} for i, c in enumerate(clusters)]
+    return {"shards": shards,
+            "generations": generations or [{"id": 1, "activeFrom": "2026-01-01T00:00:00Z",
+                                            "weights": {str(i): 1 for i in range(len(clusters))}}]}
+
+
+class Proxy:
+    """One wiggle-proxy process; its log is FOLDER/NAME.log."""
+
+    def __init__(self, folder, document, name="proxy", **settings):
+        self.folder, self.name, self.settings = os.path.abspath(folder), name, settings
+        self.document = document
+        self.process = None
+        self.port = self.second_port = None
+
+    @property
+    def address(self):
+        return "127.0.0.1:%d" % self.port
+
+    @property
+    def log_path(self):
+        return os.path.join(self.folder, self.name + ".log")
+
+    def log(self):
+        with open(self.log_path, encoding="utf-8", errors="replace") as f:
+            return f.read()
+
+    def start(self, wait=True):
+        topology_path = os.path.join(self.folder, self.name + ".topology.json")
+        with open(topology_path, "w", encoding="utf-8") as f:
+            json.dump(self.document, f, indent=2)
+        for _ in range(3):
+            self.port, self.second_port = free_port(), free_port()
+            env = {k: v for k, v in os.environ.items() if not k.startswith("WIGGLE_")}
+            env.update(WIGGLE_STORAGE_TOPOLOGY=topology_path, WIGGLE_BIND="127.0.0.1",
+                       WIGGLE_PORT=str(self.port), WIGGLE_DASHBOARD_PORT=str(self.second_port))
+            env.update({k: str(v) for k, v in self.settings.items()})
+            with open(self.log_path, "ab") as log:
+                self.process = subprocess.Popen(["wiggle-proxy"], env=env, stdin=subprocess.DEVNULL,
+                                                stdout=log, stderr=log)
+            if not wait or self._comes_up():
+                return self
+        raise RuntimeError("wiggle-proxy did not come up:\n" + self.log()[-4000:])
+
+    def _comes_up(self):
+        wait_for(lambda: self.process.poll() is not None or self.ready(), 60, "a ready proxy")
+        return self.process.poll() is None
+
+    def http(self, path, timeout=5):
+        """(status, text) of the second port, None when nobody answers."""
+        request = "http://127.0.0.1:%d%s" % (self.second_port, path)
+        try:
+            with urllib.request.urlopen(request, timeout=timeout) as reply:
+                return reply.status, reply.read().decode()
+        except urllib.error.HTTPError as refusal:
+            return refusal.code, refusal.read().decode()
+        except OSError:
+            return None
+
+    def ready(self):
+        answer = self.http("/readyz")
+        return answer is not None and answer[0] == 200
+
+    def rss_kb(self):
+        with open("/proc/%d/status" % self.process.pid, encoding="ascii") as f:
+            return next(int(line.split()[1]) for line in f if line.startswith("VmRSS"))
+
+    def stop(self, seconds=30):
+        """SIGTERM and wait; the exit status."""
+        if self.process is None:
+            return None
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                self.kill()
+                raise
+        return self.process.returncode
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
