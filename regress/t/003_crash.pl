@@ -1,0 +1,76 @@
+# Kill -9 of the clock worker, of a backend in the middle of a report, and of
+# the postmaster: the cluster comes back by itself, and what was acknowledged is
+# there while the rest is done again.
+use strict;
+use warnings;
+
+use IPC::Run;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use WiggleTest;
+
+my $node = wiggle_cluster('crash', conf => ['fsync = on']);
+wiggle_database($node, 'app');
+wait_until('the clock worker starts', sub { clock_worker_pid($node, 'app') });
+register_flow($node, 'app', '{"workflow":"two","version":1,"steps":[{"task":"a"},{"task":"b"}]}');
+register_flow($node, 'app', '{"workflow":"nap","version":1,"steps":[{"sleep":"1s"},{"task":"after"}]}');
+
+# The clock worker, with a timer pending and a lease out.
+my ($nap) = start_work($node, 'app', 'nap', 1);
+my @ids = start_work($node, 'app', 'two', 5);
+my ($task, $owner) = poll_one($node, 'app', lease => '2 s');
+my $pid = clock_worker_pid($node, 'app');
+kill 'KILL', $pid;
+ok(wait_until('a new clock worker', sub { my $now = clock_worker_pid($node, 'app'); $now && $now != $pid }),
+	'a killed clock worker comes back after the restart');
+is($node->safe_psql('app', 'select count(*) from wf_instance'), '6', 'every instance is still there');
+ok($node->poll_query_until('app', "select exists (select from wiggle.tokens('$nap') where status = 'READY')"),
+	'the timer of before fires');
+is($node->safe_psql('app', "select wiggle.complete('$task', '$owner', '{}') is not null"), 't',
+	'a lease of before the crash is honoured');
+
+# A backend in the middle of a report: applied, not committed, gone.
+($task, $owner) = poll_one($node, 'app', lease => '3 s');
+my ($in, $out, $err) = ('', '', '');
+my $psql = IPC::Run::start(
+	[ 'psql', '-XAtq', '-d', $node->connstr('app') ],
+	'<', \$in, '>', \$out, '2>', \$err, IPC::Run::timeout(180));
+$in .= "begin;\nselect wiggle.complete('$task', '$owner', '{\"lost\": true}') is not null;\nselect pg_backend_pid();\n";
+IPC::Run::pump($psql) until $out =~ /t\n(\d+)\n/;
+kill 'KILL', $1;
+IPC::Run::finish($psql);
+wait_until('the server to be back', sub { $node->safe_psql('app', 'select 1') eq '1' });
+my ($instance) = $task =~ /^tok(.*)-\d+$/;
+is($node->safe_psql('app', "select count(*) from wiggle.instance('wfi$instance') where context ? 'lost'"), '0',
+	'an uncommitted report left nothing');
+is($node->safe_psql('app', "select wiggle.complete('$task', '$owner', '{\"kept\": true}') is not null"), 't',
+	'and the same owner reports again');
+is($node->safe_psql('app', "select count(*) from wiggle.instance('wfi$instance') where context ? 'kept'"), '1',
+	'which counts');
+
+# The postmaster, with instances in flight.
+my $report = $node->safe_psql('app', "select count(*) from wf_token where status = 'DONE'");
+$node->kill9;
+$node->start;
+is($node->safe_psql('app', "select count(*) from wf_token where status = 'DONE'"), $report,
+	'committed reports survive the postmaster');
+wait_until('the clock worker starts', sub { clock_worker_pid($node, 'app') });
+ok(work_through($node, 'app', 60), 'all instances end after it');
+is($node->safe_psql('app', "select string_agg(distinct status, ',') from wf_instance"), 'COMPLETED',
+	'and completed');
+
+# An orderly restart with everything in flight.
+start_work($node, 'app', 'two', 10);
+start_work($node, 'app', 'nap', 10);
+poll_one($node, 'app', lease => '1 s') for 1 .. 3;
+$node->restart('fast');
+ok(work_through($node, 'app', 60), 'a restart with instances in flight loses none');
+is($node->safe_psql('app', 'select count(*) from wf_instance'), '26', 'nor doubles one');
+is($node->safe_psql('app', 'select (select count(*) from wf_ready) + (select count(*) from wf_lease)'), '0',
+	'no row of work is left behind');
+
+log_is_sound($node, killed => 1);
+$node->stop('fast');
+done_testing();
