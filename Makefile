@@ -50,7 +50,8 @@ EXT_MAKE = $(MAKE) --no-print-directory -f Makefile PGXS=$(PGXS_MK)
 PROGRAMS = $(if $(wildcard proxy/Makefile),proxy) $(if $(wildcard cli/Makefile),cli)
 QUIET_SUB = $(MAKE) --no-print-directory
 
-.PHONY: all extension programs core proxy cli install uninstall clean help \
+.PHONY: all extension programs core proxy cli install install-extension \
+	install-programs uninstall clean help \
 	deps stage demo check check-unit check-sql check-isolation check-tap \
 	check-client installcheck lint bench asan
 
@@ -71,11 +72,15 @@ proxy: core
 cli: core proxy
 	+@$(QUIET_SUB) -C cli
 
-install: all
+install: install-extension install-programs
+
+install-extension: extension
 	+@$(EXT_MAKE) install
-	@for p in $(PROGRAMS:proxy=wiggle-proxy); do \
-		p=$${p%cli}; p=$${p:-wiggle}; \
-		install -D -m 755 build/$$p '$(DESTDIR)$(PROGDIR)'/$$p || exit 1; done
+
+install-programs: programs
+	install -d '$(DESTDIR)$(PROGDIR)'
+	$(if $(filter proxy,$(PROGRAMS)),install -m 755 build/wiggle-proxy '$(DESTDIR)$(PROGDIR)/')
+	$(if $(filter cli,$(PROGRAMS)),install -m 755 build/wiggle '$(DESTDIR)$(PROGDIR)/')
 
 uninstall: need-server-headers
 	+@$(EXT_MAKE) uninstall
@@ -84,7 +89,7 @@ uninstall: need-server-headers
 # ------------------------------------------------------------ what to do
 
 deps:
-	@scripts/deps
+	@scripts/deps $(PURPOSES)
 
 stage: all
 	@scripts/stage
@@ -122,6 +127,7 @@ bench: all
 	+@$(QUIET_SUB) -C bench
 	+@scripts/stage >/dev/null
 	@scripts/as-user bench bench/run $(BENCH_ARGS)
+	@mkdir -p bench/results && cp .wiggle/bench/results/latest.json bench/results/latest.json
 
 # Programs and unit tests with AddressSanitizer and UBSan, in build/asan.
 asan:
