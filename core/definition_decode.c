@@ -52,7 +52,6 @@ json_type_name(const json_t *value)
 			return "an array";
 		case JSON_STRING:
 			return "a string";
-		case JSON_INTEGER:
 		case JSON_REAL:
 			return "a number";
 		case JSON_TRUE:
@@ -98,9 +97,7 @@ get_text(struct decoder *d, const char *where, const char *field,
 	if (json_is_object(value) || json_is_array(value))
 		return wig_fail(d->err, "%s: %s must be a string, not %s", where, field,
 						json_type_name(value));
-	if (json_is_integer(value))
-		wig_text_put_int(&text, json_integer_value(value));
-	else if (json_is_real(value))
+	if (json_is_real(value))
 		wig_text_put_double(&text, json_real_value(value));
 	else if (json_is_boolean(value))
 		wig_text_puts(&text, json_is_true(value) ? "true" : "false");
@@ -131,8 +128,6 @@ get_int(const json_t *value, int64_t absent)
 {
 	double		real;
 
-	if (json_is_integer(value))
-		return json_integer_value(value);
 	if (!json_is_real(value))
 		return absent;
 	real = json_real_value(value);
@@ -158,7 +153,7 @@ get_int_between(struct decoder *d, const char *where, const char *field,
 static double
 get_double(const json_t *value, double absent)
 {
-	return json_is_number(value) ? json_number_value(value) : absent;
+	return json_is_real(value) ? json_real_value(value) : absent;
 }
 
 /* An array of names; nulls are left out, as an absent array is empty. */
@@ -244,7 +239,7 @@ decode_legacy_combine(struct decoder *d, const char *where, struct wig_node *nod
 		return true;
 	if (node->narms == 0 && node->collect_key == NULL)
 	{
-		keys = json_loads(node->items_key, JSON_DECODE_ANY, &problem);
+		keys = json_loads(node->items_key, JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL, &problem);
 		if (keys == NULL)
 			return wig_fail(d->err, "%s: itemsKey of a task must be JSON, an array of arm names "
 							"or a string; JSON error at %d: %s", where, problem.position,
@@ -588,7 +583,12 @@ wig_definition_decode(struct wig_definition *def, const char *json, size_t len,
 	/* What jansson does not refuse: deep nesting, and text no door lets in. */
 	if (!wig_json_check(json, len, &info, err))
 		return false;
-	root = json_loadb(json, len, JSON_DECODE_ANY, &problem);
+
+	/*
+	 * Every number as a double: that is what clients send, whole multipliers may
+	 * pass 64 bits, and no integer field reaches 2^53.
+	 */
+	root = json_loadb(json, len, JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL, &problem);
 	if (root == NULL)
 	{
 		wig_fail(err, "not valid JSON: %s", problem.text);
