@@ -1,0 +1,394 @@
+/*
+ * test_flow.c
+ *	  The authoring shorthand: every operator's graph, every refusal's place.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "definition.h"
+#include "flow.h"
+
+/* The graph as one line: "id kind name next alt [branches] details", sorted by id. */
+static char *
+summary(const char *json)
+{
+	struct wig_error err;
+	struct wig_definition *def = wig_definition_parse(json, strlen(json), &err);
+	char	   *text = calloc(1, 65536);
+	char	   *at = text;
+
+	if (def == NULL)
+		fail_msg("%s: %s", err.message, json);
+	at += sprintf(at, "start %s", def->nodes[def->start].id);
+	for (int i = 0; i < def->nnodes; i++)
+	{
+		const struct wig_node *n = &def->nodes[i];
+
+		at += sprintf(at, "; %s %s '%s'", n->id, wig_kind_name(n->kind), n->name);
+		if (n->next >= 0)
+			at += sprintf(at, " >%s", def->nodes[n->next].id);
+		if (n->alt >= 0)
+			at += sprintf(at, " !%s", def->nodes[n->alt].id);
+		for (int k = 0; k < n->nbranches; k++)
+			at += sprintf(at, " |%s", def->nodes[n->branches[k]].id);
+		if (n->expected > 0)
+			at += sprintf(at, " expects %d", n->expected);
+		if (n->sleep_ms > 0)
+			at += sprintf(at, " %dms", (int) n->sleep_ms);
+		if (n->reason != NULL)
+			at += sprintf(at, " reason %s", n->reason);
+		if (n->items_key != NULL)
+			at += sprintf(at, " over %s as %s", n->items_key, n->item_key);
+		for (int k = 0; k < n->narms; k++)
+			at += sprintf(at, " arm %s", n->arm_names[k]);
+		if (n->collect_key != NULL)
+			at += sprintf(at, " collects %s", n->collect_key);
+		if (n->loop_budget != 0)
+			at += sprintf(at, " budget %d", n->loop_budget);
+		if (n->kind == WIG_SUB_WORKFLOW)
+			at += sprintf(at, " runs %s", n->activity);
+	}
+	wig_definition_free(def);
+	return text;
+}
+
+static void
+check_graph(const char *yaml, const char *expected)
+{
+	struct wig_error err;
+	char	   *json = wig_flow_from_yaml(yaml, strlen(yaml), &err);
+	char	   *graph;
+
+	if (json == NULL)
+		fail_msg("%d:%d: %s", err.line, err.column, err.message);
+	graph = summary(json);
+	assert_string_equal(graph, expected);
+	free(graph);
+	free(json);
+}
+
+#define HEAD "workflow: w\nsteps:\n"
+
+static void
+test_sequence(void **state)
+{
+	(void) state;
+	check_graph(HEAD "- task: a\n- effect: b\n- task: c\n",
+				"start n1; end4 END 'end'; n1 TASK 'a' >n2; n2 TASK 'b' >n3; n3 TASK 'c' >end4");
+}
+
+static void
+test_gate(void **state)
+{
+	(void) state;
+	check_graph(HEAD "- gate: in-stock\n- task: b\n",
+				"start n1; end2 END 'end' reason gated:in-stock; end4 END 'end'; "
+				"n1 PREDICATE 'in-stock' >n3 !end2; n3 TASK 'b' >end4");
+}
+
+static void
+test_sleep(void **state)
+{
+	(void) state;
+	check_graph(HEAD "- sleep: 300ms\n- sleep: {for: 2 h, name: nap}\n- sleep: 1s\n- sleep: ' 3m '\n",
+				"start n1; end5 END 'end'; n1 SLEEP 'sleep-300ms' >n2 300ms; n2 SLEEP 'nap' >n3 7200000ms; "
+				"n3 SLEEP 'sleep-1000ms' >n4 1000ms; n4 SLEEP 'sleep-180000ms' >end5 180000ms");
+}
+
+static void
+test_signal(void **state)
+{
+	(void) state;
+	check_graph(HEAD "- await_signal: paid\n- task: a\n",
+				"start n1; end3 END 'end'; n1 SIGNAL 'paid' >n2; n2 TASK 'a' >end3");
+	check_graph(HEAD "- await_signal: paid\n  timeout: 5s\n  escalation:\n  - task: remind\n  - task: wait\n- task: a\n",
+				"start n1; end5 END 'end'; n1 SIGNAL 'paid' >n4 !n2 5000ms; n2 TASK 'remind' >n3; "
+				"n3 TASK 'wait' >n4; n4 TASK 'a' >end5");
+}
+
+static void
+test_sub_workflow(void **state)
+{
+	(void) state;
+	check_graph(HEAD "- sub_workflow: child\n- sub_workflow: {name: again, workflow: child}\n",
+				"start n1; end3 END 'end'; n1 SUB_WORKFLOW 'child' >n2 runs child; "
+				"n2 SUB_WORKFLOW 'again' >end3 runs child");
+}
+
+static void
+test_fork(void **state)
+{
+	(void) state;
+	check_graph(HEAD "- fork:\n    pay: [{task: charge}]\n    ship:\n    - gate: fragile\n    - task: wrap\n- task: done\n",
+				"start fork1; end8 END 'end'; fork1 FORK 'fork' |n3 |n4; join2 JOIN 'join' >n6 expects 2; "
+				"n3 TASK 'charge' >join2; n4 PREDICATE 'fragile' >n5 !join2; n5 TASK 'wrap' >join2; "
+				"n6 TASK 'combine:pay,ship' >n7 arm pay arm ship; n7 TASK 'done' >end8");
+}
+
+static void
+test_nested_fork(void **state)
+{
+	(void) state;
+	check_graph(HEAD "- fork:\n    a:\n    - fork: {c: [{task: c}], d: [{task: d}]}\n    b: [{task: b}]\n",
+				"start fork1; end10 END 'end'; fork1 FORK 'fork' |fork3 |n8; fork3 FORK 'fork' |n5 |n6; "
+				"join2 JOIN 'join' >n9 expects 2; join4 JOIN 'join' >n7 expects 2; "
+				"n5 TASK 'c' >join4; n6 TASK 'd' >join4; n7 TASK 'combine:c,d' >join2 arm c arm d; "
+				"n8 TASK 'b' >join2; n9 TASK 'combine:a,b' >end10 arm a arm b");
+}
+
+static void
+test_fork_each(void **state)
+{
+	(void) state;
+	check_graph(HEAD "- fork_each:\n    over: lines\n    as: line\n    body: [{task: price}]\n- task: total\n",
+				"start dynfork1; dynfork1 DYN_FORK 'line' >join2 |n3 over lines as line; end5 END 'end'; "
+				"join2 JOIN 'join' >n4; n3 TASK 'price' >join2; n4 TASK 'total' >end5");
+	check_graph(HEAD "- fork_each: {over: o, as: i, name: items, combine: sum, body: [{task: p}]}\n",
+				"start dynfork1; dynfork1 DYN_FORK 'items' >join2 |n3 over o as i; end5 END 'end'; "
+				"join2 JOIN 'join' >n4; n3 TASK 'p' >join2; n4 TASK 'sum' >end5 collects __forEach__items");
+}
+
+static void
+test_choose(void **state)
+{
+	(void) state;
+	check_graph(HEAD "- choose:\n  - when: big\n    then: [{task: a}]\n  - when: small\n    then: [{task: b}]\n- task: c\n",
+				"start n1; end6 END 'end'; n1 PREDICATE 'big' >n3 !n2; n2 PREDICATE 'small' >n4 !n5; "
+				"n3 TASK 'a' >n5; n4 TASK 'b' >n5; n5 TASK 'c' >end6");
+	/* Both spellings of otherwise. */
+	check_graph(HEAD "- choose:\n  - {when: big, then: [{task: a}]}\n  - otherwise: {then: [{task: b}]}\n",
+				"start n1; end4 END 'end'; n1 PREDICATE 'big' >n2 !n3; n2 TASK 'a' >end4; n3 TASK 'b' >end4");
+	check_graph(HEAD "- choose:\n  - {when: big, then: [{task: a}]}\n  - {otherwise: , then: [{task: b}]}\n",
+				"start n1; end4 END 'end'; n1 PREDICATE 'big' >n2 !n3; n2 TASK 'a' >end4; n3 TASK 'b' >end4");
+}
+
+static void
+test_do_while(void **state)
+{
+	(void) state;
+	check_graph(HEAD "- task: a\n- do_while:\n    while: more\n    body: [{task: b}, {sleep: 1ms}]\n- task: c\n",
+				"start n1; end6 END 'end'; n1 TASK 'a' >n2; n2 TASK 'b' >n3; n3 SLEEP 'sleep-1ms' >n4 1ms; "
+				"n4 PREDICATE 'more' >n2 !n5 budget -1; n5 TASK 'c' >end6");
+	check_graph(HEAD "- do_while: {while: more, maxIterations: 3, body: [{task: b}]}\n",
+				"start n1; end3 END 'end'; n1 TASK 'b' >n2; n2 PREDICATE 'more' >n1 !end3 budget 3");
+}
+
+static void
+test_queue_and_retry(void **state)
+{
+	const char *yaml = "workflow: w\nversion: 12\ndefaultQueue: dq\nsteps:\n"
+		"- {task: a, queue: special, retry: none}\n- {task: b, retry: forever}\n"
+		"- task: c\n  retry: {max: 3, backoff: 100ms, multiplier: 2.5, maxBackoff: 1m, jitter: 0.2}\n- task: d\n";
+	struct wig_error err;
+	char	   *json = wig_flow_from_yaml(yaml, strlen(yaml), &err);
+	struct wig_definition *def;
+	const struct wig_retry *retry;
+
+	(void) state;
+	assert_non_null(json);
+	def = wig_definition_parse(json, strlen(json), &err);
+	assert_int_equal(def->version, 12);
+	assert_int_equal(def->mode, WIG_MODE_DEFAULT);
+	assert_int_equal(def->nqueues, 2);
+	assert_string_equal(def->queues[0], "dq");
+	assert_string_equal(def->queues[1], "special");
+	assert_string_equal(def->nodes[1].queue, "special");
+	assert_string_equal(def->nodes[1].activity, "w#a");
+	assert_int_equal(def->nodes[1].retry.max_attempts, 1);
+	assert_int_equal(def->nodes[2].retry.max_attempts, INT32_MAX);
+	assert_string_equal(def->nodes[2].queue, "dq");
+	retry = &def->nodes[3].retry;
+	assert_int_equal(retry->max_attempts, 3);
+	assert_int_equal(retry->initial_ms, 100);
+	assert_true(retry->multiplier == 2.5);
+	assert_int_equal(retry->max_ms, 60000);
+	assert_true(retry->jitter == 0.2);
+	assert_true(def->nodes[4].has_retry);
+	assert_int_equal(def->nodes[4].retry.max_attempts, INT32_MAX);
+	wig_definition_free(def);
+	free(json);
+}
+
+static void
+test_json_is_the_same(void **state)
+{
+	const char *yaml = "workflow: w\nversion: 2\nsteps:\n- task: a\n  retry: {max: 2, backoff: 1s}\n- sleep: 5s\n";
+	const char *json = "{\"workflow\":\"w\",\"version\":2,\"steps\":[{\"task\":\"a\",\"retry\":{\"max\":2,\"backoff\":\"1s\"}},"
+		"{\"sleep\":\"5s\"}]}";
+	struct wig_error err;
+	char	   *a = wig_flow_from_yaml(yaml, strlen(yaml), &err);
+	char	   *b = wig_flow_from_json(json, strlen(json), &err);
+
+	(void) state;
+	assert_non_null(a);
+	assert_non_null(b);
+	assert_string_equal(a, b);
+	free(a);
+	free(b);
+}
+
+static void
+test_example(void **state)
+{
+	FILE	   *file = fopen(SOURCE_ROOT "/examples/order.yaml", "r");
+	char		text[8192];
+	size_t		len;
+	struct wig_error err;
+	char	   *json;
+
+	(void) state;
+	assert_non_null(file);
+	len = fread(text, 1, sizeof(text), file);
+	fclose(file);
+	json = wig_flow_from_yaml(text, len, &err);
+	if (json == NULL)
+		fail_msg("%d: %s", err.line, err.message);
+	for (size_t cut = 0; cut < len; cut++)
+	{
+		char	   *exact = malloc(cut + 1);
+
+		memcpy(exact, text, cut);
+		free(wig_flow_from_yaml(exact, cut, &err));
+		free(exact);
+	}
+	free(json);
+}
+
+static const struct
+{
+	const char *yaml;
+	int			line;
+	const char *message;
+}			refusals[] = {
+	{"", 0, "the document is empty"},
+	{"# nothing\n", 0, "the document is empty"},
+	{"~", 0, "the document is empty"},
+	{"- a", 1, "document must be a mapping, got a list"},
+	{"text", 1, "document must be a mapping, got a single value"},
+	{"steps: []", 1, "'workflow' is required"},
+	{"workflow: ' '\nsteps: []", 1, "'workflow' is required"},
+	{"workflow: w", 1, "'steps' is required"},
+	{"workflow: w\nsteps: []", 2, "'steps' must not be empty"},
+	{"workflow: w\nsteps: {a: b}", 2, "'steps' must be a list, got a mapping"},
+	{"workflow: w\nversion: x\nsteps: [{task: a}]", 2, "'version' must be an integer"},
+	{"workflow: w\nversion: '1'\nsteps: [{task: a}]", 2, "'version' must be an integer"},
+	{"workflow: w\nversion: 0\nsteps: [{task: a}]", 2, "'version' must be in 1..2147483647"},
+	{"workflow: w\nversion: 2147483648\nsteps: [{task: a}]", 2, "'version' must be in 1..2147483647"},
+	{HEAD "- a\n", 3, "step must be a mapping, got a single value"},
+	{HEAD "- tsk: a\n  queue: b\n", 3, "step has no operator (one of [await_signal, choose, do_while, effect, fork, "
+	"fork_each, gate, sleep, sub_workflow, task]); keys were [tsk, queue]"},
+	{HEAD "- task: a\n- {gate: b, task: c}\n", 4, "step has multiple operators [gate, task]; use exactly one per step"},
+	{HEAD "- task:\n", 3, "'task' is required"},
+	{HEAD "- task: [a]\n", 3, "'task' must be text, got a list"},
+	{HEAD "- task: a\n- gate: a\n", 4, "duplicate step name 'a' in workflow w"},
+	{HEAD "- task: a\n  retry: some\n", 4, "unknown retry preset 'some' (use none, forever, or a map)"},
+	{HEAD "- task: a\n  retry: {backoff: 1s}\n", 4, "'max' must be an integer"},
+	{HEAD "- task: a\n  retry: {max: 1}\n", 4, "'backoff' is required"},
+	{HEAD "- task: a\n  retry: {max: 0, backoff: 1s}\n", 4, "maxAttempts must be >= 1"},
+	{HEAD "- task: a\n  retry: {max: 1, backoff: 1s, multiplier: x}\n", 4, "'multiplier' must be a number"},
+	{HEAD "- task: a\n  retry: {max: 1, backoff: 1s, multiplier: 0.1}\n", 4, "multiplier must be >= 1.0, got 0.1"},
+	{HEAD "- task: a\n  retry: {max: 1, backoff: 1s, jitter: nan}\n", 4, "'jitter' must be a number"},
+	{HEAD "- sleep: 300\n", 3, "bad duration '300' (use <number> with unit ms|s|m|h)"},
+	{HEAD "- sleep: -1s\n", 3, "bad duration '-1s'"},
+	{HEAD "- sleep: 1s 2\n", 3, "bad duration '1s 2'"},
+	{HEAD "- sleep: 1.5s\n", 3, "bad duration '1.5s'"},
+	{HEAD "- sleep: 99999999h\n", 3, "duration '99999999h' is longer than one hundred years"},
+	{HEAD "- sleep: 99999999999999999999ms\n", 3, "is longer than one hundred years"},
+	{HEAD "- sleep: {name: x}\n", 3, "'for' is required"},
+	{HEAD "- await_signal: s\n  escalation: [{task: a}]\n", 4, "await_signal 's' escalation needs a timeout"},
+	{HEAD "- fork: {a: [{task: a}]}\n", 3, "fork needs at least two branches"},
+	{HEAD "- fork: {a: [{task: a}], b: []}\n", 3, "branch 'b' defines no steps"},
+	{HEAD "- fork: [a]\n", 3, "fork must be a mapping, got a list"},
+	{HEAD "- fork_each: {over: a, as: b, body: []}\n", 3, "fork_each body must not be empty"},
+	{HEAD "- fork_each: {as: b, body: [{task: a}]}\n", 3, "'over' is required"},
+	{HEAD "- do_while: {while: a, body: []}\n", 3, "do_while body must not be empty"},
+	{HEAD "- do_while: {while: a, maxIterations: 0, body: [{task: b}]}\n", 3, "doWhile 'a' maxIterations must be positive"},
+	{HEAD "- choose: []\n", 3, "choose needs at least one case"},
+	{HEAD "- choose: [{then: [{task: a}]}]\n", 3, "choose case needs 'when: <predicate>' or 'otherwise:'"},
+	{HEAD "- choose: [{when: a}]\n", 3, "'case 'then'' is required"},
+	{HEAD "- choose: [{otherwise: {then: [{task: a}]}}]\n", 3, "choose needs at least one guarded case"},
+	{HEAD "- choose: [{otherwise: {then: [{task: a}]}}, {when: b, then: [{task: c}]}]\n", 3, "otherwise must be the last case"},
+	{HEAD "- task: a\n  task: b\n", 4, "key 'task' stands twice in one mapping"},
+	{HEAD "- &x {task: a}\n- *x\n", 4, "aliases are not supported"},
+	{HEAD "- {<<: {task: a}}\n", 3, "merge keys are not supported"},
+	{HEAD "- task: a\n---\nworkflow: v\n", 4, "one file holds one workflow"},
+	{HEAD "- task: 'a\n", 4, "not valid YAML"},
+	{HEAD "- \ttask: a\n", 3, "not valid YAML"},
+	{HEAD "- task: \"a\\0b\"\n", 3, "U+0000"}
+};
+
+static void
+test_refusals(void **state)
+{
+	(void) state;
+	for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
+	{
+		struct wig_error err = {0};
+		char	   *json = wig_flow_from_yaml(refusals[i].yaml, strlen(refusals[i].yaml), &err);
+
+		if (json != NULL)
+			fail_msg("accepted: %s", refusals[i].yaml);
+		if (strstr(err.message, refusals[i].message) == NULL || err.line != refusals[i].line)
+			fail_msg("%d: '%s' instead of %d: '%s'", err.line, err.message, refusals[i].line, refusals[i].message);
+	}
+}
+
+static void
+test_deep_nesting(void **state)
+{
+	char		yaml[4096] = "workflow: w\nsteps: ";
+	struct wig_error err;
+
+	(void) state;
+	for (int i = 0; i < 1000; i++)
+		strcat(yaml, "[");
+	assert_null(wig_flow_from_yaml(yaml, strlen(yaml), &err));
+	assert_string_equal(err.message, "nested too deeply");
+}
+
+static void
+test_too_many_nodes(void **state)
+{
+	char	   *yaml = malloc(300000);
+	struct wig_error err;
+	size_t		len = (size_t) sprintf(yaml, HEAD);
+
+	(void) state;
+	for (int i = 0; i < 10000; i++)
+		len += (size_t) sprintf(yaml + len, "- task: t%d\n", i);
+	assert_null(wig_flow_from_yaml(yaml, len, &err));
+	assert_string_equal(err.message, "the workflow has more than 10000 nodes");
+	free(yaml);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sequence),
+		cmocka_unit_test(test_gate),
+		cmocka_unit_test(test_sleep),
+		cmocka_unit_test(test_signal),
+		cmocka_unit_test(test_sub_workflow),
+		cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_nested_fork),
+		cmocka_unit_test(test_fork_each),
+		cmocka_unit_test(test_choose),
+		cmocka_unit_test(test_do_while),
+		cmocka_unit_test(test_queue_and_retry),
+		cmocka_unit_test(test_json_is_the_same),
+		cmocka_unit_test(test_example),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_deep_nesting),
+		cmocka_unit_test(test_too_many_nodes)
+	};
+
+	return cmocka_run_group_tests_name("flow", tests, NULL, NULL);
+}
