@@ -1,0 +1,493 @@
+/*
+ * stream.c
+ *	  The life of a call on its stream, and call.h for the handlers.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config.h"
+#include "grpc_header.h"
+#include "h2.h"
+#include "metrics.h"
+
+/* A request must be complete within this time of its headers. */
+#define RECEIVE_MS			60000
+/* Header fields beyond so many times the bound are not even counted on. */
+#define HEADER_EXCESS		4
+/* Replies of up to this size are never refused for want of room. */
+#define SMALL_REPLY			16384
+/* A handler that asked call_has_room stays below this many times the bound. */
+#define UNSENT_EXCESS		4
+
+#define NO_TIMEOUT			UINT64_MAX
+#define METHODS				64
+
+static size_t request_bytes;	/* of all calls */
+static int64_t owned;
+
+static struct metric *outcomes[GRPC_UNAUTHENTICATED + 1];
+static struct metric *request_gauge;
+static struct metric *open_gauge;
+static struct
+{
+	const struct method *method;
+	struct metric *seconds;
+}			durations[METHODS];
+
+/* ------------------------------------------------------------- accounting */
+
+static struct metric *
+duration_of(const struct method *method)
+{
+	char		labels[96];
+	int			i = 0;
+
+	while (i < METHODS - 1 && durations[i].method != NULL && durations[i].method != method)
+		i++;
+	if (durations[i].method != method)
+	{
+		snprintf(labels, sizeof(labels), "method=\"%s\"", method->name);
+		durations[i].method = method;
+		durations[i].seconds = metric_histogram("wiggle_proxy_call_seconds", labels,
+												"Time from a call's headers to its answer.");
+	}
+	return durations[i].seconds;
+}
+
+static void
+count_answer(const struct call *call)
+{
+	metric_add(outcomes[call->status], 1);
+	if (call->method != NULL)
+		metric_observe(duration_of(call->method), uv_hrtime() / 1000 - call->started_us);
+}
+
+static void
+charge_body(struct call *call)
+{
+	size_t		now = call->frame.body.cap;
+
+	request_bytes += now - call->charged;
+	call->charged = now;
+	metric_set(request_gauge, (int64_t) request_bytes);
+}
+
+/* Give back what was held from the client while too much of it waited. */
+static void
+pay_window(struct conn *conn)
+{
+	if (conn->owed == 0 || conn->waiting > (size_t) config.max_request_conn_bytes)
+		return;
+	for (struct call *c = conn->calls; c != NULL; c = c->next)
+	{
+		if (c->owed > 0)
+			h2_consume(c, c->owed);
+		c->owed = 0;
+	}
+	conn->owed = 0;
+}
+
+static void
+free_body(struct call *call)
+{
+	if (call->state == CALL_OWNED)
+		call->conn->waiting -= call->frame.body.len;
+	buf_free(&call->frame.body);
+	charge_body(call);
+	pay_window(call->conn);
+}
+
+/* The call leaves its handler, or never had one. */
+static void
+set_answered(struct call *call)
+{
+	free_body(call);
+	if (call->state == CALL_OWNED)
+		owned--;
+	call->state = CALL_ANSWERED;
+	call->cancelled = NULL;
+	deadline_clear(&call->deadline);
+}
+
+static void
+refuse(struct call *call, enum grpc_status status, uint16_t http_status, const char *message)
+{
+	set_answered(call);
+	call->status = status;
+	count_answer(call);
+	h2_submit_refusal(call, http_status, message);
+}
+
+static void
+refuse_fmt(struct call *call, enum grpc_status status, const char *fmt,...)
+			__attribute__((format(printf, 3, 4)));
+
+static void
+refuse_fmt(struct call *call, enum grpc_status status, const char *fmt,...)
+{
+	char		message[1024];
+	va_list		args;
+
+	va_start(args, fmt);
+	vsnprintf(message, sizeof(message), fmt, args);
+	va_end(args);
+	refuse(call, status, 200, message);
+}
+
+/* -------------------------------------------------------------- life span */
+
+struct call *
+stream_open(struct conn *conn, int32_t id)
+{
+	struct call *call = xcalloc(1, sizeof(*call));
+
+	call->conn = conn;
+	call->id = id;
+	call->timeout_ms = NO_TIMEOUT;
+	call->started_us = uv_hrtime() / 1000;
+	call->next = conn->calls;
+	if (conn->calls != NULL)
+		conn->calls->prev = call;
+	conn->calls = call;
+	conn->ncalls++;
+	metric_add(open_gauge, 1);
+	return call;
+}
+
+/* Tell the handler that the call ends without its answer. */
+static void
+cancel(struct call *call)
+{
+	call_cancel_fn cancelled = call->cancelled;
+
+	call->cancelled = NULL;
+	if (call->state == CALL_OWNED && cancelled != NULL)
+		cancelled(call, call->cancel_arg);
+}
+
+void
+stream_close(struct call *call)
+{
+	struct conn *conn = call->conn;
+
+	if (call->state != CALL_ANSWERED)
+	{
+		cancel(call);
+		set_answered(call);
+		call->status = GRPC_CANCELLED;
+		count_answer(call);
+	}
+	if (call->owed > 0)
+	{
+		conn->owed -= call->owed;
+		h2_consume_closed(conn, call->owed);
+	}
+	conn_unsent_taken(conn, call->reply_len - call->reply_sent);
+	free(call->reply);
+	if (call->prev != NULL)
+		call->prev->next = call->next;
+	else
+		conn->calls = call->next;
+	if (call->next != NULL)
+		call->next->prev = call->prev;
+	conn->ncalls--;
+	metric_add(open_gauge, -1);
+	free(call);
+}
+
+/* ---------------------------------------------------------------- headers */
+
+static void
+refuse_later(struct call *call, enum grpc_status status, uint16_t http_status, const char *message)
+{
+	if (call->refusal != NULL)
+		return;
+	call->refusal = message;
+	call->refusal_status = status;
+	call->http_status = http_status;
+}
+
+static void
+take_path(struct call *call, const char *value, size_t len)
+{
+	const char *method;
+	size_t		method_len;
+
+	call->pathed = true;
+	if (!grpc_path_split(value, len, &method, &method_len))
+		refuse_later(call, GRPC_UNIMPLEMENTED, 200,
+					 "unknown service: this server has com.wiggle.proto.WiggleControlPlane only");
+	else if ((call->method = method_find(method, method_len)) == NULL || call->method->start == NULL)
+		refuse_later(call, GRPC_UNIMPLEMENTED, 200,
+					 "this server has no such method of com.wiggle.proto.WiggleControlPlane");
+}
+
+#define IS(literal) (name_len == sizeof(literal) - 1 && memcmp(name, literal, sizeof(literal) - 1) == 0)
+
+bool
+stream_header(struct call *call, const uint8_t *name, size_t name_len,
+			  const uint8_t *value, size_t value_len)
+{
+	const char *text = (const char *) value;
+
+	if (call->state != CALL_HEADERS)
+		return true;
+	call->header_bytes += name_len + value_len + 32;
+	if (call->header_bytes > HEADER_EXCESS * (size_t) config.max_header_bytes)
+		return false;
+	if (call->header_bytes > (size_t) config.max_header_bytes)
+		refuse_later(call, GRPC_RESOURCE_EXHAUSTED, 200,
+					 "the call's metadata is too large (WIGGLE_MAX_HEADER_BYTES)");
+	else if (IS(":method"))
+	{
+		if (value_len != 4 || memcmp(value, "POST", 4) != 0)
+			refuse_later(call, GRPC_UNIMPLEMENTED, 405, "gRPC calls are POST requests");
+	}
+	else if (IS(":path"))
+		take_path(call, text, value_len);
+	else if (IS("content-type"))
+		call->typed = grpc_content_type_ok(text, value_len);
+	else if (IS("grpc-timeout"))
+	{
+		if (!grpc_timeout_parse(text, value_len, &call->timeout_ms))
+			refuse_later(call, GRPC_INVALID_ARGUMENT, 200,
+						 "grpc-timeout is not up to eight digits and a unit of H M S m u n");
+	}
+	return true;
+}
+
+static void deadline_passed(struct deadline *d);
+
+void
+stream_headers_end(struct call *call, bool end_stream)
+{
+	uint64_t	now = loop_now();
+
+	if (call->state != CALL_HEADERS)
+		return;
+	call->state = CALL_BODY;
+	/* What is wrong with the wrapping is told before what is wrong inside. Behind
+	 * fields that are too large nothing was looked at. */
+	if (!call->typed && call->http_status != 405 && call->refusal_status != GRPC_RESOURCE_EXHAUSTED)
+	{
+		call->refusal = NULL;
+		refuse_later(call, GRPC_INVALID_ARGUMENT, 415, "the content-type must be application/grpc");
+	}
+	if (call->refusal != NULL)
+	{
+		refuse(call, call->refusal_status, call->http_status, call->refusal);
+		return;
+	}
+	if (call->timeout_ms != NO_TIMEOUT)
+		call->deadline_at = now + call->timeout_ms;
+	deadline_set(&call->deadline,
+				 call->deadline_at != 0 && call->timeout_ms < RECEIVE_MS ? call->deadline_at : now + RECEIVE_MS,
+				 deadline_passed);
+	if (end_stream)
+		stream_end(call);
+}
+
+/* ------------------------------------------------------------------- body */
+
+static void
+refuse_frame(struct call *call, enum grpc_frame_state state)
+{
+	switch (state)
+	{
+		case GRPC_FRAME_TOO_LARGE:
+			refuse_fmt(call, GRPC_RESOURCE_EXHAUSTED,
+					   "the request has %u bytes, more than the %lld that are taken (WIGGLE_MAX_MESSAGE_BYTES)",
+					   call->frame.length, (long long) config.max_message_bytes);
+			break;
+		case GRPC_FRAME_COMPRESSED:
+			refuse(call, GRPC_UNIMPLEMENTED, 200, "compressed messages are not understood; send them with identity encoding");
+			break;
+		case GRPC_FRAME_BAD_FLAG:
+			refuse(call, GRPC_INTERNAL, 200, "the request does not begin with a gRPC message prefix");
+			break;
+		default:
+			refuse(call, GRPC_INTERNAL, 200, "a unary call has one request message, but more came");
+			break;
+	}
+}
+
+void
+stream_data(struct call *call, const uint8_t *data, size_t len)
+{
+	struct conn *conn = call->conn;
+	enum grpc_frame_state state;
+
+	if (call->state == CALL_BODY && conn->waiting > (size_t) config.max_request_conn_bytes)
+	{
+		call->owed += len;
+		conn->owed += len;
+	}
+	else
+		h2_consume(call, len);
+	if (call->state != CALL_BODY)
+		return;
+
+	state = grpc_frame_feed(&call->frame, data, len, (size_t) config.max_message_bytes);
+	charge_body(call);
+	if (state > GRPC_FRAME_WHOLE)
+		refuse_frame(call, state);
+	else if (request_bytes > (size_t) config.max_request_bytes)
+		refuse(call, GRPC_RESOURCE_EXHAUSTED, 200,
+			   "the server holds too many requests (WIGGLE_MAX_REQUEST_BYTES); try again later");
+}
+
+static bool
+unsent_below(const struct conn *conn, size_t bytes, size_t times)
+{
+	size_t		mine = conn->unsent + conn->writing + bytes;
+
+	return mine <= times * (size_t) config.max_unsent_conn_bytes &&
+		conn_unsent_total() + bytes <= times * (size_t) config.max_unsent_bytes;
+}
+
+void
+stream_end(struct call *call)
+{
+	if (call->state != CALL_BODY)
+		return;
+	if (call->frame.state != GRPC_FRAME_WHOLE)
+	{
+		refuse(call, GRPC_INTERNAL, 200, call->frame.have == 0
+			   ? "a unary call has one request message, but none came"
+			   : "the request message is shorter than its prefix says");
+		return;
+	}
+	if (call->conn->unsent > SMALL_REPLY && !unsent_below(call->conn, 0, 1))
+	{
+		refuse(call, GRPC_RESOURCE_EXHAUSTED, 200,
+			   "too many replies wait to be read (WIGGLE_MAX_UNSENT_CONN_BYTES, WIGGLE_MAX_UNSENT_BYTES); read them first");
+		return;
+	}
+	call->state = CALL_OWNED;
+	call->conn->waiting += call->frame.body.len;
+	owned++;
+	if (call->deadline_at != 0)
+		deadline_set(&call->deadline, call->deadline_at, deadline_passed);
+	else
+		deadline_clear(&call->deadline);
+	call->method->start(call);
+}
+
+static void
+deadline_passed(struct deadline *d)
+{
+	struct call *call = deadline_owner(d, struct call, deadline);
+
+	if (call->deadline_at != 0 && loop_now() >= call->deadline_at)
+	{
+		cancel(call);
+		refuse(call, GRPC_DEADLINE_EXCEEDED, 200, "the call's deadline passed on the server");
+	}
+	else
+		refuse_fmt(call, GRPC_DEADLINE_EXCEEDED, "the request was not complete within %d seconds", RECEIVE_MS / 1000);
+}
+
+/* ----------------------------------------------------------------- call.h */
+
+const uint8_t *
+call_request(const struct call *call, size_t *len)
+{
+	*len = call->frame.body.len;
+	return call->frame.body.data;
+}
+
+void
+call_drop_request(struct call *call)
+{
+	free_body(call);
+}
+
+uint64_t
+call_deadline(const struct call *call)
+{
+	return call->deadline_at;
+}
+
+const void *
+call_connection(const struct call *call)
+{
+	return call->conn;
+}
+
+void
+call_on_cancel(struct call *call, call_cancel_fn cancelled, void *arg)
+{
+	call->cancelled = cancelled;
+	call->cancel_arg = arg;
+}
+
+bool
+call_has_room(const struct call *call, size_t bytes)
+{
+	return unsent_below(call->conn, bytes, 1);
+}
+
+void
+call_reply(struct call *call, uint8_t *message, size_t len)
+{
+	if (len > UINT32_MAX || (len > SMALL_REPLY && call->conn->unsent > 0 &&
+							 !unsent_below(call->conn, len, UNSENT_EXCESS)))
+	{
+		free(message);
+		refuse_fmt(call, GRPC_RESOURCE_EXHAUSTED,
+				   "a reply of %zu bytes does not fit beside those that wait to be read", len);
+		return;
+	}
+	set_answered(call);
+	message[0] = 0;
+	message[1] = (uint8_t) (len >> 24);
+	message[2] = (uint8_t) (len >> 16);
+	message[3] = (uint8_t) (len >> 8);
+	message[4] = (uint8_t) len;
+	call->reply = message;
+	call->reply_len = CALL_PREFIX + len;
+	call->status = GRPC_OK;
+	count_answer(call);
+	conn_unsent_add(call->conn, call->reply_len);
+	h2_submit_reply(call);
+}
+
+void
+call_fail(struct call *call, enum grpc_status status, const char *fmt,...)
+{
+	char		message[1024 + 1];
+	va_list		args;
+
+	va_start(args, fmt);
+	vsnprintf(message, sizeof(message), fmt, args);
+	va_end(args);
+	refuse(call, status, 200, message);
+}
+
+int64_t
+stream_owned_total(void)
+{
+	return owned;
+}
+
+void
+stream_setup(void)
+{
+	static const char *const codes[] = {
+		"OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND",
+		"ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
+		"ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS",
+		"UNAUTHENTICATED"
+	};
+	char		labels[48];
+
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+	{
+		snprintf(labels, sizeof(labels), "code=\"%s\"", codes[i]);
+		outcomes[i] = metric_counter("wiggle_proxy_calls_total", labels, "Calls answered, or ended by the client (CANCELLED).");
+	}
+	request_gauge = metric_gauge("wiggle_proxy_request_bytes", NULL, "Request messages held in memory.");
+	open_gauge = metric_gauge("wiggle_proxy_streams", NULL, "Streams that are open.");
+}

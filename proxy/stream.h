@@ -1,0 +1,76 @@
+/*
+ * stream.h
+ *	  One HTTP/2 stream = one call: from its first header field to its close.
+ *
+ * h2.c reports what nghttp2 saw; stream.c decides. A struct call lives from
+ * stream_open to stream_close, also while a handler owns it and after it was
+ * answered; handlers see it through call.h only.
+ */
+#ifndef WIGGLE_PROXY_STREAM_H
+#define WIGGLE_PROXY_STREAM_H
+
+#include "call.h"
+#include "conn.h"
+#include "grpc_frame.h"
+
+enum call_state
+{
+	CALL_HEADERS,				/* header fields come in */
+	CALL_BODY,					/* message bytes come in */
+	CALL_OWNED,					/* a handler has it */
+	CALL_ANSWERED				/* the answer is queued or sent */
+};
+
+struct call
+{
+	struct conn *conn;
+	struct call *prev;			/* of the connection */
+	struct call *next;
+	int32_t		id;
+	enum call_state state;
+
+	/* request */
+	const struct method *method;
+	const char *refusal;		/* literal; the first thing wrong with the headers */
+	enum grpc_status refusal_status;
+	uint16_t	http_status;	/* of the refusal */
+	bool		typed;			/* a content-type that is gRPC's came */
+	bool		pathed;			/* :path came */
+	size_t		header_bytes;
+	uint64_t	timeout_ms;		/* of grpc-timeout; UINT64_MAX = none */
+	struct grpc_frame frame;
+	size_t		charged;		/* of the process's request bytes */
+	size_t		owed;			/* window credit held back */
+	struct deadline deadline;
+	uint64_t	deadline_at;	/* 0 = none */
+	uint64_t	started_us;
+
+	/* with the handler */
+	call_cancel_fn cancelled;
+	void	   *cancel_arg;
+
+	/* reply */
+	uint8_t    *reply;			/* prefix and message */
+	size_t		reply_len;
+	size_t		reply_sent;
+	enum grpc_status status;
+};
+
+extern void stream_setup(void);
+
+extern struct call *stream_open(struct conn *conn, int32_t id);
+
+/* False when the stream is to be reset: far over the bound on header bytes. */
+extern bool stream_header(struct call *call, const uint8_t *name, size_t name_len,
+						  const uint8_t *value, size_t value_len);
+extern void stream_headers_end(struct call *call, bool end_stream);
+extern void stream_data(struct call *call, const uint8_t *data, size_t len);
+extern void stream_end(struct call *call);
+
+/* The stream is gone; frees the call, telling its handler if it has one. */
+extern void stream_close(struct call *call);
+
+/* Calls that handlers own, of all connections. */
+extern int64_t stream_owned_total(void);
+
+#endif							/* WIGGLE_PROXY_STREAM_H */
