@@ -44,6 +44,11 @@ def c_files():
     return tracked("*.c", "*.h")
 
 
+def in_tests(path):
+    """Unit tests hold long literals and build texts on buffers they know; the sanitizers watch them."""
+    return path.startswith("regress/")
+
+
 def without_comments_and_strings(text):
     """The same text, same lines and columns, with those blanked out."""
     pattern = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
@@ -69,7 +74,7 @@ def style(path):
     for n, (line, bare) in enumerate(zip(lines, code), 1):
         if line != line.rstrip():
             found(path, n, "trailing white space")
-        if columns(line) > LINE_COLUMNS:
+        if columns(line) > LINE_COLUMNS and not in_tests(path):
             found(path, n, "longer than %d columns" % LINE_COLUMNS)
         if re.match(r"\t* {4,}\S", line) and not line.lstrip().startswith("*"):
             found(path, n, "indent with tabs (width 4)")
@@ -242,6 +247,8 @@ MACHINE = re.compile(r"(?<![\w.~$}])/(work|home/\w|root|Users)/|\bsub-?a" r"gent
 def names():
     call = re.compile(r"(?<![\w.>])(%s)\s*\(" % "|".join(BANNED))
     for path in c_files():
+        if in_tests(path):
+            continue
         code = without_comments_and_strings(read(path))
         for n, line in enumerate(code.split("\n"), 1):
             for m in call.finditer(line):
