@@ -169,7 +169,7 @@ wig_flow_need_duration(struct compiler *c, value_t *map, const char *key, int64_
 static bool
 parse_retry_map(struct compiler *c, value_t *value, struct wig_retry *retry)
 {
-	int64_t		max;
+	int64_t		max = 0;
 
 	*retry = (struct wig_retry) {.multiplier = 1.0};
 	if (!wig_flow_need_map(c, value, "retry") ||

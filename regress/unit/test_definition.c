@@ -14,6 +14,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "addf.h"
 #include "definition.h"
 
 #define GOLDEN SOURCE_ROOT "/regress/unit/golden/fingerprints.txt"
@@ -435,36 +436,38 @@ static void
 test_large_graph(void **state)
 {
 	const int	n = 20000;
-	char	   *json = malloc((size_t) n * 120);
+	struct wig_text json = {0};
 	struct wig_error err;
 	struct wig_definition *def;
-	size_t		len = (size_t) sprintf(json, "{\"name\":\"w\",\"version\":1,\"startNode\":\"n0\",\"nodes\":[");
 
 	(void) state;
+	addf(&json, "{\"name\":\"w\",\"version\":1,\"startNode\":\"n0\",\"nodes\":[");
 	for (int i = 0; i < n; i++)
-		len += (size_t) sprintf(json + len, "{\"id\":\"n%d\",\"kind\":\"TASK\",\"name\":\"s%d\",\"activity\":\"w#s%d\","
-								"\"next\":\"n%d\"},", i, i, i, i + 1);
-	len += (size_t) sprintf(json + len, "{\"id\":\"n%d\",\"kind\":\"END\"}]}", n);
-	def = wig_definition_parse(json, len, &err);
+		addf(&json, "{\"id\":\"n%d\",\"kind\":\"TASK\",\"name\":\"s%d\",\"activity\":\"w#s%d\",\"next\":\"n%d\"},",
+			 i, i, i, i + 1);
+	addf(&json, "{\"id\":\"n%d\",\"kind\":\"END\"}]}", n);
+	def = wig_definition_parse(json.data, json.len, &err);
 	assert_non_null(def);
 	assert_int_equal(def->nnodes, n + 1);
 	wig_definition_free(def);
-	free(json);
+	wig_text_free(&json);
 }
 
 /* A message that does not fit is cut between characters. */
 static void
 test_long_message(void **state)
 {
-	char		json[8192] = "{\"name\":\"w\",\"version\":1,\"executionMode\":\"";
+	struct wig_text json = {0};
 	struct wig_error err;
 	json_t	   *valid;
 
 	(void) state;
+	addf(&json, "{\"name\":\"w\",\"version\":1,\"executionMode\":\"");
 	for (int i = 0; i < 1000; i++)
-		strcat(json, "\xe2\x82\xac");
-	strcat(json, "\"}");
-	assert_null(wig_definition_parse(json, strlen(json), &err));
+		addf(&json, "\xe2\x82\xac");
+	addf(&json, "\"}");
+	assert_null(wig_definition_parse(json.data, json.len, &err));
+	wig_text_free(&json);
 	assert_true(strlen(err.message) > 500);
 	valid = json_string(err.message);
 	assert_non_null(valid);

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "addf.h"
 #include "definition.h"
 #include "flow.h"
 
@@ -21,42 +22,41 @@ summary(const char *json)
 {
 	struct wig_error err;
 	struct wig_definition *def = wig_definition_parse(json, strlen(json), &err);
-	char	   *text = calloc(1, 65536);
-	char	   *at = text;
+	struct wig_text text = {0};
 
 	if (def == NULL)
 		fail_msg("%s: %s", err.message, json);
-	at += sprintf(at, "start %s", def->nodes[def->start].id);
+	addf(&text, "start %s", def->nodes[def->start].id);
 	for (int i = 0; i < def->nnodes; i++)
 	{
 		const struct wig_node *n = &def->nodes[i];
 
-		at += sprintf(at, "; %s %s '%s'", n->id, wig_kind_name(n->kind), n->name);
+		addf(&text, "; %s %s '%s'", n->id, wig_kind_name(n->kind), n->name);
 		if (n->next >= 0)
-			at += sprintf(at, " >%s", def->nodes[n->next].id);
+			addf(&text, " >%s", def->nodes[n->next].id);
 		if (n->alt >= 0)
-			at += sprintf(at, " !%s", def->nodes[n->alt].id);
+			addf(&text, " !%s", def->nodes[n->alt].id);
 		for (int k = 0; k < n->nbranches; k++)
-			at += sprintf(at, " |%s", def->nodes[n->branches[k]].id);
+			addf(&text, " |%s", def->nodes[n->branches[k]].id);
 		if (n->expected > 0)
-			at += sprintf(at, " expects %d", n->expected);
+			addf(&text, " expects %d", n->expected);
 		if (n->sleep_ms > 0)
-			at += sprintf(at, " %dms", (int) n->sleep_ms);
+			addf(&text, " %dms", (int) n->sleep_ms);
 		if (n->reason != NULL)
-			at += sprintf(at, " reason %s", n->reason);
+			addf(&text, " reason %s", n->reason);
 		if (n->items_key != NULL)
-			at += sprintf(at, " over %s as %s", n->items_key, n->item_key);
+			addf(&text, " over %s as %s", n->items_key, n->item_key);
 		for (int k = 0; k < n->narms; k++)
-			at += sprintf(at, " arm %s", n->arm_names[k]);
+			addf(&text, " arm %s", n->arm_names[k]);
 		if (n->collect_key != NULL)
-			at += sprintf(at, " collects %s", n->collect_key);
+			addf(&text, " collects %s", n->collect_key);
 		if (n->loop_budget != 0)
-			at += sprintf(at, " budget %d", n->loop_budget);
+			addf(&text, " budget %d", n->loop_budget);
 		if (n->kind == WIG_SUB_WORKFLOW)
-			at += sprintf(at, " runs %s", n->activity);
+			addf(&text, " runs %s", n->activity);
 	}
 	wig_definition_free(def);
-	return text;
+	return wig_text_take(&text);
 }
 
 static void
@@ -343,29 +343,31 @@ test_refusals(void **state)
 static void
 test_deep_nesting(void **state)
 {
-	char		yaml[4096] = "workflow: w\nsteps: ";
+	struct wig_text yaml = {0};
 	struct wig_error err;
 
 	(void) state;
+	addf(&yaml, "workflow: w\nsteps: ");
 	for (int i = 0; i < 1000; i++)
-		strcat(yaml, "[");
-	assert_null(wig_flow_from_yaml(yaml, strlen(yaml), &err));
+		addf(&yaml, "[");
+	assert_null(wig_flow_from_yaml(yaml.data, yaml.len, &err));
+	wig_text_free(&yaml);
 	assert_string_equal(err.message, "nested too deeply");
 }
 
 static void
 test_too_many_nodes(void **state)
 {
-	char	   *yaml = malloc(300000);
+	struct wig_text yaml = {0};
 	struct wig_error err;
-	size_t		len = (size_t) sprintf(yaml, HEAD);
 
 	(void) state;
+	addf(&yaml, HEAD);
 	for (int i = 0; i < 10000; i++)
-		len += (size_t) sprintf(yaml + len, "- task: t%d\n", i);
-	assert_null(wig_flow_from_yaml(yaml, len, &err));
+		addf(&yaml, "- task: t%d\n", i);
+	assert_null(wig_flow_from_yaml(yaml.data, yaml.len, &err));
 	assert_string_equal(err.message, "the workflow has more than 10000 nodes");
-	free(yaml);
+	wig_text_free(&yaml);
 }
 
 int

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "addf.h"
 #include "jsontext.h"
 
 #define ROUNDS 20000
@@ -502,17 +503,16 @@ static void
 test_many_members(void **state)
 {
 	const unsigned n = 200000;
-	char	   *text = malloc(n * 16);
-	char	   *out = malloc(n * 16);
-	size_t		len = 0;
+	struct wig_text text = {0};
+	char	   *out;
 
 	(void) state;
-	text[len++] = '{';
 	for (unsigned i = 0; i < n; i++)
-		len += (size_t) sprintf(text + len, "%s\"k%u\":%u", i == 0 ? "" : ",", i % (n / 2), i % 9);
-	text[len++] = '}';
-	assert_true(wig_json_drop_nulls(text, len, out) < len);
-	free(text);
+		addf(&text, "%s\"k%u\":%u", i == 0 ? "{" : ",", i % (n / 2), i % 9);
+	addf(&text, "}");
+	out = malloc(text.len);
+	assert_true(wig_json_drop_nulls(text.data, text.len, out) < text.len);
+	wig_text_free(&text);
 	free(out);
 }
 
