@@ -130,6 +130,7 @@ struct item
 	int32_t		mode;
 	bool		unknown;		/* the lane's: sent, and the answer was lost */
 	uint64_t	since;			/* the lane's: loop time of submission */
+	uint32_t	hash;			/* the shard's: which lane */
 	size_t		bytes;			/* about what it adds to a batch; item_measure */
 	void		(*done) (struct item *item, const struct outcome *outcome);
 	union

@@ -21,6 +21,9 @@
 #define BACKOFF_FIRST_MS	100
 #define BACKOFF_MAX_MS		5000
 
+/* A session that broke sooner than this counts as a failed attempt. */
+#define STEADY_MS			5000
+
 /* Names being resolved for one attempt. link is NULL when the attempt was given up. */
 struct resolution
 {
@@ -190,6 +193,14 @@ watch(struct link *link, int events)
 	}
 }
 
+/* libpq would print notices on standard error. */
+static void
+ignore_notice(void *arg, const PGresult *result)
+{
+	(void) arg;
+	(void) result;
+}
+
 static void
 connect_now(struct link *link, struct target_list *list)
 {
@@ -205,6 +216,7 @@ connect_now(struct link *link, struct target_list *list)
 		attempt_failed(link, "", conn_error(link->conn));
 		return;
 	}
+	PQsetNoticeReceiver(link->conn, ignore_notice, NULL);
 	link->state = LINK_CONNECTING;
 	deadline_set(&link->timer, loop_now() + (uint64_t) config.connect_timeout_ms, attempt_timed_out);
 	watch(link, UV_WRITABLE);
@@ -279,7 +291,7 @@ came_up(struct link *link)
 {
 	deadline_clear(&link->timer);
 	link->state = LINK_UP;
-	link->attempts = 0;
+	link->up_since = loop_now();
 	PQsetnonblocking(link->conn, 1);
 	watch(link, UV_READABLE);
 	link->ops->up(link);
@@ -401,6 +413,14 @@ link_step(struct link *link)
 		link_flush(link);
 }
 
+static void
+lost(struct deadline *timer)
+{
+	struct link *link = deadline_owner(timer, struct link, timer);
+
+	link_break(link, conn_error(link->conn));
+}
+
 void
 link_init(struct link *link, const struct link_ops *ops, const struct target *target,
 		  const char *purpose, void *owner)
@@ -435,10 +455,10 @@ link_flush(struct link *link)
 {
 	int			rest = PQflush(link->conn);
 
-	if (rest < 0)
+	if (rest < 0 || PQsocket(link->conn) < 0)
 	{
-		/* the broken socket stays readable, so the loss is noticed there */
-		watch(link, UV_READABLE);
+		/* the loss is told on a turn of its own: the caller is in the middle of something */
+		deadline_set(&link->timer, loop_now(), lost);
 		return;
 	}
 	watch(link, rest > 0 ? UV_READABLE | UV_WRITABLE : UV_READABLE);
@@ -459,6 +479,7 @@ link_break(struct link *link, const char *why)
 		return;
 	}
 	close_session(link);
+	link->attempts = loop_now() - link->up_since >= STEADY_MS ? 0 : link->attempts + 1;
 	schedule_attempt(link);
 	link->ops->down(link, reason);
 }

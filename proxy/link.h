@@ -72,12 +72,13 @@ struct link
 	const char *purpose;		/* "lane", "side", "listen", "setup": application_name */
 	enum link_state state;
 	PGconn	   *conn;			/* NULL unless connecting, greeting or up */
-	unsigned	attempts;		/* failed since it was last up */
+	unsigned	attempts;		/* failed since it was last up for a while */
 
 	/* the link's own */
 	uv_poll_t  *watch;
 	int			fd;
 	int			events;
+	uint64_t	up_since;
 	struct deadline timer;
 	struct resolution *resolution;
 };

@@ -177,7 +177,11 @@ target_connect(const struct target *target, struct target_list *list, const char
 	if (option(target, "tcp_user_timeout") == NULL)
 		SET("tcp_user_timeout", "30000");
 	if (option(target, "keepalives_idle") == NULL)
+	{
 		SET("keepalives_idle", "30");
+		SET("keepalives_interval", "10");
+		SET("keepalives_count", "3");
+	}
 	SET("client_encoding", "UTF8");
 	SET("target_session_attrs", "read-write");
 	keywords[n] = NULL;

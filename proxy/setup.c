@@ -1,0 +1,304 @@
+/*
+ * setup.c
+ *	  Bring a shard's database up to date, or verify it, and claim it for its id.
+ *
+ * One session, one statement at a time. Proxies that start together take turns
+ * by an advisory lock, since "create extension if not exists" can collide with itself.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "buf.h"
+#include "config.h"
+#include "log.h"
+#include "loop.h"
+#include "setup.h"
+#include "shard.h"
+
+#define REFUSED_RETRY_MS	5000
+#define STEP_TIMEOUT_MS		60000
+
+struct setup
+{
+	struct shard *shard;
+	struct link link;
+	enum statement step;
+	PGresult   *result;
+	char		claim[16];
+	struct deadline timer;		/* the step's, or until the next attempt */
+};
+
+static void run(struct setup *setup, enum statement step);
+
+static bool
+applies(void)
+{
+	return config.schema_mode == SCHEMA_APPLY;
+}
+
+static void
+step_overdue(struct deadline *deadline)
+{
+	struct setup *setup = deadline_owner(deadline, struct setup, timer);
+
+	link_break(&setup->link, "setting the shard up takes too long");
+}
+
+static void
+start_again(struct deadline *deadline)
+{
+	struct setup *setup = deadline_owner(deadline, struct setup, timer);
+
+	link_start(&setup->link);
+}
+
+static void
+refused(struct setup *setup, const char *why)
+{
+	char		reason[640];
+
+	snprintf(reason, sizeof(reason), "shard %d (%s): %s", setup->shard->entry->id,
+			 target_name(setup->shard->target), why);
+	link_stop(&setup->link);
+	deadline_set(&setup->timer, loop_now() + REFUSED_RETRY_MS, start_again);
+	shard_setup_refused(setup->shard, reason);
+}
+
+/* The next step after the state is known: 0 rows of it are impossible. */
+static void
+judge_state(struct setup *setup, const PGresult *result)
+{
+	bool		installed = !PQgetisnull(result, 0, SETUP_INSTALLED);
+	bool		available = !PQgetisnull(result, 0, SETUP_AVAILABLE);
+	bool		current = installed && available &&
+		strcmp(PQgetvalue(result, 0, SETUP_INSTALLED), PQgetvalue(result, 0, SETUP_AVAILABLE)) == 0;
+	bool		has_path = strcmp(PQgetvalue(result, 0, SETUP_SEARCH_PATH), "t") == 0;
+
+	if (!installed && !applies())
+		refused(setup, "the extension wiggle is not installed; run \"create extension wiggle\" there,"
+				" or start with WIGGLE_SCHEMA_MODE=apply");
+	else if (!installed && !available)
+		refused(setup, "the extension wiggle is not available on its server; install pg_wiggle there");
+	else if (!installed)
+		run(setup, SQL_SETUP_CREATE);
+	else if (applies() && available && !current)
+		run(setup, SQL_SETUP_UPDATE);
+	else if (applies() && !has_path)
+		run(setup, SQL_SETUP_SEARCH_PATH);
+	else
+		run(setup, SQL_SETUP_IDENTITY);
+}
+
+static void
+judge_identity(struct setup *setup, const PGresult *result)
+{
+	struct shard *shard = setup->shard;
+	const char *system = PQgetvalue(result, 0, IDENTITY_SYSTEM);
+	const char *database = PQgetvalue(result, 0, IDENTITY_DATABASE);
+	const struct shard *twin = shard_twin(shard, system, database);
+	char		why[256];
+
+	if (twin != NULL)
+	{
+		snprintf(why, sizeof(why), "this is the same database as shard %d (%s); every shard needs one of"
+				 " its own", twin->entry->id, target_name(twin->target));
+		refused(setup, why);
+		return;
+	}
+	if (PQgetisnull(result, 0, IDENTITY_SHARD_ID) && !applies())
+	{
+		snprintf(why, sizeof(why), "the database belongs to no shard yet; run \"select"
+				 " wiggle.shard_claim(%d)\" there, or start with WIGGLE_SCHEMA_MODE=apply",
+				 shard->entry->id);
+		refused(setup, why);
+		return;
+	}
+	if (!PQgetisnull(result, 0, IDENTITY_SHARD_ID) &&
+		atol(PQgetvalue(result, 0, IDENTITY_SHARD_ID)) != shard->entry->id)
+	{
+		snprintf(why, sizeof(why), "the database belongs to shard %s; correct the topology",
+				 PQgetvalue(result, 0, IDENTITY_SHARD_ID));
+		refused(setup, why);
+		return;
+	}
+	snprintf(shard->system_id, sizeof(shard->system_id), "%s", system);
+	snprintf(shard->database, sizeof(shard->database), "%s", database);
+	snprintf(shard->version, sizeof(shard->version), "%s", PQgetvalue(result, 0, IDENTITY_LIBRARY));
+	if (strcmp(shard->version, PQgetvalue(result, 0, IDENTITY_CATALOG)) != 0)
+		log_warn("setup", "shard %d: the library is %s, the extension's catalog %s", shard->entry->id,
+				 shard->version, PQgetvalue(result, 0, IDENTITY_CATALOG));
+	run(setup, PQgetisnull(result, 0, IDENTITY_SHARD_ID) ? SQL_SETUP_CLAIM : SQL_SETUP_UNLOCK);
+}
+
+static void
+step_done(struct setup *setup, const PGresult *result)
+{
+	switch (setup->step)
+	{
+		case SQL_SETUP_LOCK:
+			run(setup, SQL_SETUP_STATE);
+			break;
+		case SQL_SETUP_STATE:
+			judge_state(setup, result);
+			break;
+		case SQL_SETUP_CREATE:
+		case SQL_SETUP_UPDATE:
+			log_info("setup", "shard %d: %s the extension wiggle in %s", setup->shard->entry->id,
+					 setup->step == SQL_SETUP_CREATE ? "created" : "updated",
+					 target_name(setup->shard->target));
+			run(setup, SQL_SETUP_STATE);
+			break;
+		case SQL_SETUP_SEARCH_PATH:
+			run(setup, SQL_SETUP_IDENTITY);
+			break;
+		case SQL_SETUP_IDENTITY:
+			if (PQntuples(result) == 1)
+				judge_identity(setup, result);
+			else
+				refused(setup, "wiggle.shard() gave no row");
+			break;
+		case SQL_SETUP_CLAIM:
+			log_info("setup", "shard %d: claimed %s", setup->shard->entry->id,
+					 target_name(setup->shard->target));
+			run(setup, SQL_SETUP_UNLOCK);
+			break;
+		default:
+			link_stop(&setup->link);
+			shard_setup_done(setup->shard);
+			break;
+	}
+}
+
+static void
+step_failed(struct setup *setup, const PGresult *result)
+{
+	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+	const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+	const char *hint = PQresultErrorField(result, PG_DIAG_MESSAGE_HINT);
+	enum error_class error_class = error_classify(sqlstate);
+	char		why[512];
+
+	if (setup->step == SQL_SETUP_SEARCH_PATH)
+	{
+		log_warn("setup", "shard %d: the database's search_path could not be set: %s",
+				 setup->shard->entry->id, message ? message : "");
+		run(setup, SQL_SETUP_IDENTITY);
+		return;
+	}
+	snprintf(why, sizeof(why), "%s%s%s", message ? message : "no message", hint ? "; " : "",
+			 hint ? hint : "");
+	if (error_class == ERROR_CONNECTION || error_class == ERROR_RETRY || error_class == ERROR_BUSY)
+		link_break(&setup->link, why);
+	else
+		refused(setup, why);
+}
+
+static void
+run(struct setup *setup, enum statement step)
+{
+	const char *const values[] = {setup->claim};
+	int			nparams = step == SQL_SETUP_CLAIM ? 1 : 0;
+
+	setup->step = step;
+	if (!PQsendQueryParams(setup->link.conn, statement_text(step), nparams, NULL, values, NULL, NULL, 0))
+	{
+		link_break(&setup->link, PQerrorMessage(setup->link.conn));
+		return;
+	}
+	deadline_set(&setup->timer, loop_now() + STEP_TIMEOUT_MS, step_overdue);
+	link_flush(&setup->link);
+}
+
+static void
+setup_up(struct link *link)
+{
+	struct setup *setup = link->owner;
+
+	run(setup, applies() ? SQL_SETUP_LOCK : SQL_SETUP_STATE);
+}
+
+static void
+setup_ready(struct link *link)
+{
+	struct setup *setup = link->owner;
+
+	while (link_up(link) && PQstatus(link->conn) == CONNECTION_OK && !PQisBusy(link->conn))
+	{
+		PGresult   *result = PQgetResult(link->conn);
+
+		if (result != NULL)
+		{
+			PQclear(setup->result);
+			setup->result = result;
+			continue;
+		}
+		result = setup->result;
+		setup->result = NULL;
+		if (result == NULL)
+			break;
+		deadline_clear(&setup->timer);
+		if (PQresultStatus(result) == PGRES_TUPLES_OK || PQresultStatus(result) == PGRES_COMMAND_OK)
+			step_done(setup, result);
+		else
+			step_failed(setup, result);
+		PQclear(result);
+	}
+}
+
+static void
+setup_down(struct link *link, const char *why)
+{
+	struct setup *setup = link->owner;
+
+	deadline_clear(&setup->timer);
+	PQclear(setup->result);
+	setup->result = NULL;
+	log_warn("setup", "shard %d: interrupted: %s", setup->shard->entry->id, why);
+}
+
+static void
+setup_failed(struct link *link, const char *sqlstate, const char *why)
+{
+	struct setup *setup = link->owner;
+	static struct log_gate gate;
+
+	(void) sqlstate;
+	if (log_gate_open(&gate))
+		log_warn("setup", "shard %d: cannot connect to %s: %s", setup->shard->entry->id,
+				 target_name(setup->shard->target), why);
+}
+
+static const struct link_ops setup_ops = {
+	.up = setup_up,
+	.ready = setup_ready,
+	.down = setup_down,
+	.failed = setup_failed,
+};
+
+struct setup *
+setup_create(struct shard *shard)
+{
+	struct setup *setup = xcalloc(1, sizeof(*setup));
+
+	setup->shard = shard;
+	snprintf(setup->claim, sizeof(setup->claim), "%d", shard->entry->id);
+	link_init(&setup->link, &setup_ops, shard->target, "setup", setup);
+	return setup;
+}
+
+void
+setup_start(struct setup *setup)
+{
+	deadline_clear(&setup->timer);
+	link_start(&setup->link);
+}
+
+void
+setup_stop(struct setup *setup)
+{
+	deadline_clear(&setup->timer);
+	PQclear(setup->result);
+	setup->result = NULL;
+	link_stop(&setup->link);
+}

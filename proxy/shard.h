@@ -1,0 +1,114 @@
+/*
+ * shard.h
+ *	  One database: set up once, then lanes, side connections and a wake-up session.
+ *
+ * What others see of a shard: submit an item to its lanes, ask something of a side
+ * connection, know whether it can be reached.
+ */
+#ifndef WIGGLE_PROXY_SHARD_H
+#define WIGGLE_PROXY_SHARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "item.h"
+#include "link.h"
+#include "refusal.h"
+#include "side.h"
+#include "statement.h"
+#include "topology.h"
+
+enum shard_phase
+{
+	SHARD_SETTING_UP,			/* connecting, bringing up to date, claiming */
+	SHARD_SERVING				/* lanes may be up or down */
+};
+
+#define SHARD_MAX_LANES 16
+
+struct shard
+{
+	const struct topology_shard *entry;
+	int			index;			/* in the topology */
+	int			slot;			/* 0..63 among those that serve: a poll's bit */
+	struct target *target;
+	enum shard_phase phase;
+	bool		told;			/* setup has succeeded at least once */
+	char		system_id[32];	/* identity of the database, "" = not known yet */
+	char		database[16];
+	char		version[48];	/* of the library */
+
+	struct lane *lanes[SHARD_MAX_LANES];
+	int			nlanes;
+	int			active;			/* lanes that items are spread over, >= 1 */
+	unsigned	crowded;		/* batches in a row that left a long queue */
+	unsigned	quiet;			/* batches in a row that left next to nothing */
+	struct side_pool *side;
+	struct wakeup *wakeup;
+	struct setup *setup;
+	struct health *health;
+	struct deadline lost;		/* set while it waits to be set up anew */
+};
+
+/* By the topology's index; NULL for a retired shard. */
+extern struct shard *shard_at(int index);
+extern int	shard_count(void);	/* entries of the topology, retired ones included */
+
+/* By slot, 0 .. shard_slots() - 1. */
+extern struct shard *shard_by_slot(int slot);
+extern int	shard_slots(void);
+extern const struct topology *shard_topology(void);
+
+enum submit
+{
+	SUBMIT_OK,					/* done() will run */
+	SUBMIT_DOWN,				/* the shard cannot be reached */
+	SUBMIT_FULL					/* over the bounds of its lane */
+};
+
+/*
+ * Give an item to the lane of its instance (router_hash of any of its ids). done()
+ * runs later, never inside this call, and only for SUBMIT_OK.
+ */
+extern enum submit shard_submit(struct shard *shard, struct item *item, uint32_t hash);
+
+/* The refusal for a submission that was not OK. */
+extern void shard_refuse(const struct shard *shard, enum submit submit, struct refusal *refusal);
+
+/* Ask a side connection. The same rules. */
+extern enum submit shard_ask(struct shard *shard, struct question *question);
+
+/* Up, or lost so recently that waiting for it is sensible. */
+extern bool shard_usable(const struct shard *shard);
+
+/* Can claims be sent now or soon: is one of its lanes up? */
+extern bool shard_claims(const struct shard *shard);
+
+/* ---- between the parts of a shard ---- */
+
+/* A lane has formed a batch and `left` items stayed in its queue. */
+extern void shard_crowding(struct shard *shard, int left);
+
+/* A lane came up or went down; moves work between lanes, tells health and poller. */
+extern void shard_lane_changed(struct shard *shard);
+
+/* The extension or the shard's id is gone: soon, close everything and set up anew. */
+extern void shard_schema_lost(struct shard *shard, const char *why);
+
+/*
+ * Does the row (enum identity_column) bear this shard's id? False with *err, and
+ * the shard is set up anew when the database bears none.
+ */
+extern bool shard_check_identity(struct shard *shard, const PGresult *result, struct wig_error *err);
+
+/* Setup is over: open lanes, side connections, wake-up session. */
+extern void shard_setup_done(struct shard *shard);
+
+/* Setup was refused for good; why is one sentence for the operator. */
+extern void shard_setup_refused(struct shard *shard, const char *why);
+
+/* Another shard whose database is the same, NULL when there is none. */
+extern const struct shard *shard_twin(const struct shard *shard, const char *system_id,
+									  const char *database);
+
+#endif							/* WIGGLE_PROXY_SHARD_H */

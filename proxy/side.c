@@ -1,0 +1,377 @@
+/*
+ * side.c
+ *	  A few connections of a shard for what is not batched.
+ *
+ * One question at a time on each connection. Connections beyond the first are
+ * opened when questions wait, and stay.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "buf.h"
+#include "config.h"
+#include "log.h"
+#include "loop.h"
+#include "shard.h"
+#include "side.h"
+
+#define FRESH_PATIENCE_MS	3000
+#define UNKNOWN_PATIENCE_MS 15000
+#define QUEUE_PATIENCE_MS	20000
+#define TRIES_MAX			3
+#define SWEEP_MS			250
+#define LOCK_TIMEOUT		"5000"
+
+struct side
+{
+	struct side_pool *pool;
+	struct link link;
+	struct question *asked;		/* in flight, NULL = free */
+	PGresult   *result;
+	struct deadline silence;
+};
+
+struct side_pool
+{
+	struct shard *shard;
+	struct side *sides;
+	int			nsides;
+	struct question *head;
+	struct question **tail;
+	int			queued;
+	int			unanswered;		/* queued and asked */
+	bool		stopped;
+	uint64_t	down_since;
+	struct deadline sweep;
+};
+
+static void pump(struct side_pool *pool);
+static void arm_sweep(struct side_pool *pool);
+
+static void
+answer(struct side_pool *pool, struct question *question, const PGresult *result,
+	   const struct refusal *refusal)
+{
+	pool->unanswered--;
+	question->done(question, result, refusal);
+}
+
+static void
+refuse(struct side_pool *pool, struct question *question, const char *why)
+{
+	struct refusal refusal;
+
+	if (question->unknown && question->writes)
+		refusal_internal(&refusal, pool->shard->entry->id, "", why);
+	else
+		refusal_unavailable(&refusal, pool->shard->entry->id, "", why);
+	answer(pool, question, NULL, &refusal);
+}
+
+static void
+put_back(struct side_pool *pool, struct question *question)
+{
+	question->since = loop_now();
+	question->next = pool->head;
+	if (pool->head == NULL)
+		pool->tail = &question->next;
+	pool->head = question;
+	pool->queued++;
+	arm_sweep(pool);
+}
+
+static struct question *
+take(struct side_pool *pool)
+{
+	struct question *question = pool->head;
+
+	pool->head = question->next;
+	if (pool->head == NULL)
+		pool->tail = &pool->head;
+	pool->queued--;
+	return question;
+}
+
+/* Give up what has waited too long. */
+static void
+sweep(struct deadline *deadline)
+{
+	struct side_pool *pool = deadline_owner(deadline, struct side_pool, sweep);
+	bool		down = !side_up(pool);
+	int			count = pool->queued;
+
+	for (int i = 0; i < count && pool->head != NULL; i++)
+	{
+		struct question *question = take(pool);
+		uint64_t	patience = !down ? QUEUE_PATIENCE_MS
+			: question->unknown ? UNKNOWN_PATIENCE_MS : FRESH_PATIENCE_MS;
+
+		if (loop_now() - question->since >= patience || question->tries > TRIES_MAX)
+		{
+			refuse(pool, question, down ? "no connection to the database"
+				   : "the database does not answer");
+			continue;
+		}
+		question->next = NULL;
+		*pool->tail = question;
+		pool->tail = &question->next;
+		pool->queued++;
+	}
+	arm_sweep(pool);
+}
+
+static void
+arm_sweep(struct side_pool *pool)
+{
+	if (pool->sweep.slot == 0 && pool->head != NULL)
+		deadline_set(&pool->sweep, loop_now() + SWEEP_MS, sweep);
+}
+
+static void
+silent(struct deadline *deadline)
+{
+	struct side *side = deadline_owner(deadline, struct side, silence);
+
+	link_break(&side->link, "the database has not answered in time");
+}
+
+static void
+send_question(struct side *side, struct question *question)
+{
+	side->asked = question;
+	if (!PQsendQueryParams(side->link.conn, statement_text(question->statement), question->nparams,
+						   NULL, question->params, NULL, NULL, 0))
+	{
+		link_break(&side->link, PQerrorMessage(side->link.conn));
+		return;
+	}
+	deadline_set(&side->silence, loop_now() + (uint64_t) config.statement_timeout_ms + 5000, silent);
+	link_flush(&side->link);
+}
+
+/* Hand questions to free connections; open another when they do not suffice. */
+static void
+pump(struct side_pool *pool)
+{
+	for (int i = 0; i < pool->nsides && pool->head != NULL; i++)
+	{
+		struct side *side = &pool->sides[i];
+
+		if (link_up(&side->link) && side->asked == NULL && pool->head->tries <= TRIES_MAX)
+			send_question(side, take(pool));
+	}
+	for (int i = 0; i < pool->nsides && pool->head != NULL && !pool->stopped; i++)
+	{
+		if (pool->sides[i].link.state == LINK_STOPPED)
+		{
+			link_start(&pool->sides[i].link);
+			break;
+		}
+	}
+}
+
+/* The answer of the question in flight is complete. */
+static void
+answered(struct side *side)
+{
+	struct side_pool *pool = side->pool;
+	struct question *question = side->asked;
+	PGresult   *result = side->result;
+	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+	enum error_class error_class = error_classify(sqlstate);
+	const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+	struct refusal refusal;
+
+	side->asked = NULL;
+	side->result = NULL;
+	deadline_clear(&side->silence);
+	if (PQresultStatus(result) == PGRES_TUPLES_OK || PQresultStatus(result) == PGRES_COMMAND_OK)
+		answer(pool, question, result, NULL);
+	else if (sqlstate != NULL && question->tries < TRIES_MAX &&
+			 (error_class == ERROR_RETRY || error_class == ERROR_CONNECTION ||
+			  error_class == ERROR_SCHEMA))
+	{
+		char		why[256];
+
+		snprintf(why, sizeof(why), "%s", message ? message : "");
+		question->tries++;
+		put_back(pool, question);
+		if (error_class == ERROR_SCHEMA)
+			shard_schema_lost(pool->shard, why);
+		else if (error_class == ERROR_CONNECTION)
+			link_break(&side->link, why);
+	}
+	else
+	{
+		refusal_from_error(&refusal, pool->shard->entry->id, sqlstate, message);
+		answer(pool, question, NULL, &refusal);
+	}
+	PQclear(result);
+	pump(pool);
+}
+
+static void
+side_ready(struct link *link)
+{
+	struct side *side = link->owner;
+
+	while (link_up(link) && side->asked != NULL && !PQisBusy(link->conn))
+	{
+		PGresult   *result = PQgetResult(link->conn);
+
+		if (result != NULL)
+		{
+			PQclear(side->result);
+			side->result = result;
+			continue;
+		}
+
+		/* without an SQLSTATE it is the broken connection that speaks: down() follows */
+		if (side->result == NULL ||
+			(PQresultStatus(side->result) == PGRES_FATAL_ERROR &&
+			 PQresultErrorField(side->result, PG_DIAG_SQLSTATE) == NULL))
+			break;
+		answered(side);
+	}
+}
+
+static bool
+side_greet(struct link *link)
+{
+	char		timeout[24];
+	const char *const values[] = {LOCK_TIMEOUT, timeout};
+
+	snprintf(timeout, sizeof(timeout), "%lld", (long long) config.statement_timeout_ms);
+	return PQsendQueryParams(link->conn, statement_text(SQL_SESSION_SIDE), 2, NULL, values, NULL, NULL, 0);
+}
+
+static bool
+side_greeted(struct link *link, const PGresult *result, struct wig_error *err)
+{
+	struct side *side = link->owner;
+
+	return shard_check_identity(side->pool->shard, result, err);
+}
+
+static void
+side_link_up(struct link *link)
+{
+	struct side *side = link->owner;
+
+	pump(side->pool);
+}
+
+static void
+side_link_down(struct link *link, const char *why)
+{
+	struct side *side = link->owner;
+	struct side_pool *pool = side->pool;
+	struct question *question = side->asked;
+
+	deadline_clear(&side->silence);
+	PQclear(side->result);
+	side->result = NULL;
+	side->asked = NULL;
+	if (!side_up(pool))
+		pool->down_since = loop_now();
+	if (!pool->stopped)
+		log_info("side", "shard %d: a side connection was lost: %s", pool->shard->entry->id, why);
+	if (question == NULL)
+		return;
+	question->unknown = true;
+	question->tries++;
+	put_back(pool, question);
+	pump(pool);
+}
+
+static void
+side_link_failed(struct link *link, const char *sqlstate, const char *why)
+{
+	struct side *side = link->owner;
+
+	log_debug("side", "shard %d: cannot connect: %s", side->pool->shard->entry->id, why);
+	if (error_classify(sqlstate) == ERROR_SCHEMA)
+		shard_schema_lost(side->pool->shard, why);
+}
+
+static const struct link_ops side_ops = {
+	.greet = side_greet,
+	.greeted = side_greeted,
+	.up = side_link_up,
+	.ready = side_ready,
+	.down = side_link_down,
+	.failed = side_link_failed,
+};
+
+struct side_pool *
+side_create(struct shard *shard, int connections)
+{
+	struct side_pool *pool = xcalloc(1, sizeof(*pool));
+
+	pool->shard = shard;
+	pool->tail = &pool->head;
+	pool->stopped = true;
+	pool->nsides = connections;
+	pool->sides = xcalloc((size_t) connections, sizeof(*pool->sides));
+	for (int i = 0; i < connections; i++)
+	{
+		pool->sides[i].pool = pool;
+		link_init(&pool->sides[i].link, &side_ops, shard->target, "side", &pool->sides[i]);
+	}
+	return pool;
+}
+
+void
+side_start(struct side_pool *pool)
+{
+	pool->stopped = false;
+	link_start(&pool->sides[0].link);
+	pump(pool);
+}
+
+void
+side_stop(struct side_pool *pool)
+{
+	pool->stopped = true;
+	for (int i = 0; i < pool->nsides; i++)
+	{
+		if (link_up(&pool->sides[i].link))
+			link_break(&pool->sides[i].link, "closing");
+		link_stop(&pool->sides[i].link);
+	}
+}
+
+bool
+side_ask(struct side_pool *pool, struct question *question)
+{
+	if (pool->queued >= config.side_queue_items)
+		return false;
+	question->unknown = false;
+	question->tries = 0;
+	question->since = loop_now();
+	question->next = NULL;
+	*pool->tail = question;
+	pool->tail = &question->next;
+	pool->queued++;
+	pool->unanswered++;
+	arm_sweep(pool);
+	pump(pool);
+	return true;
+}
+
+bool
+side_up(const struct side_pool *pool)
+{
+	for (int i = 0; i < pool->nsides; i++)
+	{
+		if (link_up(&pool->sides[i].link))
+			return true;
+	}
+	return pool->down_since > 0 && loop_now() - pool->down_since < FRESH_PATIENCE_MS;
+}
+
+bool
+side_idle(const struct side_pool *pool)
+{
+	return pool->unanswered == 0;
+}

@@ -1,0 +1,54 @@
+/*
+ * side.h
+ *	  A few connections of a shard for what is not batched: definitions, lists, cancel.
+ *
+ * Each question is one statement in its own transaction. All of them may be asked
+ * twice with the same effect, so a question whose connection was lost is asked
+ * again, for a while.
+ */
+#ifndef WIGGLE_PROXY_SIDE_H
+#define WIGGLE_PROXY_SIDE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <libpq-fe.h>
+
+#include "refusal.h"
+#include "statement.h"
+
+struct shard;
+struct side_pool;
+
+#define QUESTION_MAX_PARAMS 5
+
+/* Embedded in the asker's state; params stay the asker's until done(). */
+struct question
+{
+	struct question *next;		/* the pool's */
+	enum statement statement;
+	int			nparams;
+	const char *params[QUESTION_MAX_PARAMS];	/* text, NULL = NULL */
+	bool		writes;			/* when its fate is unknown: INTERNAL, else UNAVAILABLE */
+	bool		unknown;		/* the pool's: sent, and the answer was lost */
+	unsigned	tries;			/* the pool's */
+	uint64_t	since;			/* the pool's */
+
+	/* Exactly one of result (rows in text format, the pool's) and refusal is given. */
+	void		(*done) (struct question *question, const PGresult *result,
+						 const struct refusal *refusal);
+};
+
+extern struct side_pool *side_create(struct shard *shard, int connections);
+extern void side_start(struct side_pool *pool);
+extern void side_stop(struct side_pool *pool);
+
+/* False when the queue is full. */
+extern bool side_ask(struct side_pool *pool, struct question *question);
+
+/* Is one of the connections up? */
+extern bool side_up(const struct side_pool *pool);
+
+/* Nothing asked is unanswered. */
+extern bool side_idle(const struct side_pool *pool);
+
+#endif							/* WIGGLE_PROXY_SIDE_H */

@@ -1,0 +1,18 @@
+/*
+ * wakeup.h
+ *	  The session of a shard that hears which queues became ready.
+ *
+ * A hint only: what is missed while the session is away is made good by looking at
+ * everything when it is back, and by the poller's own slow look.
+ */
+#ifndef WIGGLE_PROXY_WAKEUP_H
+#define WIGGLE_PROXY_WAKEUP_H
+
+struct shard;
+struct wakeup;
+
+extern struct wakeup *wakeup_create(struct shard *shard);
+extern void wakeup_start(struct wakeup *wakeup);
+extern void wakeup_stop(struct wakeup *wakeup);
+
+#endif							/* WIGGLE_PROXY_WAKEUP_H */
