@@ -315,7 +315,7 @@ def symbols():
     out = subprocess.run(["nm", "-D", "--defined-only", library], stdout=subprocess.PIPE, check=True, text=True).stdout
     for line in out.splitlines():
         name = line.split()[-1]
-        if not re.match(r"(wig_|wiggle_|_PG_|pg_finfo_wiggle_|Pg_magic_func$)", name):
+        if not re.match(r"(wig_|wiggle_|_PG_|pg_finfo_(?:wig_|wiggle_)|Pg_magic_func$)", name):
             found("wiggle.so", 1, "exports %s; exported names start with wig_ or wiggle_" % name)
     core = tracked("core/*.c")
     objects = [os.path.join(ROOT, "build/obj/core", os.path.basename(p)[:-2] + ".o") for p in core]
