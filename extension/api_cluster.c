@@ -1,0 +1,88 @@
+/*
+ * api_cluster.c
+ *	  SQL: version, transitions, the test clock, the launcher's door bell.
+ */
+#include "wiggle.h"
+
+#include "access/htup_details.h"
+#include "funcapi.h"
+#include "utils/timestamp.h"
+#include "utils/tuplestore.h"
+
+#include "api.h"
+#include "clock.h"
+#include "errors.h"
+#include "guard.h"
+#include "guc.h"
+#include "shmem.h"
+#include "transition.h"
+#include "wake.h"
+
+PG_FUNCTION_INFO_V1(wig_version);
+PG_FUNCTION_INFO_V1(wig_transition_table);
+PG_FUNCTION_INFO_V1(wig_test_set_clock);
+PG_FUNCTION_INFO_V1(wig_worker_wanted);
+
+Datum
+wig_version(PG_FUNCTION_ARGS)
+{
+	TupleDesc	desc;
+	Datum		values[3] = {0};
+	bool		nulls[3] = {false};
+	char	   *catalog = wig_catalog_version();
+
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	values[0] = CStringGetTextDatum(WIG_LIBRARY_VERSION);
+	nulls[1] = catalog == NULL;
+	if (catalog != NULL)
+		values[1] = CStringGetTextDatum(catalog);
+	values[2] = TimestampTzGetDatum(wig_now());
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls)));
+}
+
+Datum
+wig_transition_table(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+
+	InitMaterializedSRF(fcinfo, 0);
+	for (int i = 0; i < wig_ntransitions; i++)
+	{
+		const WigTransition *t = &wig_transitions[i];
+		Datum		values[4];
+		bool		nulls[4] = {false};
+
+		values[0] = CStringGetTextDatum(t->of_token ? "token" : "instance");
+		values[1] = CStringGetTextDatum(t->of_token ? wig_token_status_name(t->from)
+										: wig_instance_status_name(t->from));
+		values[2] = CStringGetTextDatum(t->of_token ? wig_token_status_name(t->to)
+										: wig_instance_status_name(t->to));
+		values[3] = CStringGetTextDatum(t->rule);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
+
+Datum
+wig_test_set_clock(PG_FUNCTION_ARGS)
+{
+	wig_guard_read();
+	if (!wig_test_clock)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the test clock is not enabled"),
+				 errhint("Set wiggle.test_clock = on in postgresql.conf and restart the server.")));
+	wig_clock_set(PG_ARGISNULL(0) ? 0 : PG_GETARG_TIMESTAMPTZ(0));
+	wig_worker_poke(wig_database());
+	PG_RETURN_VOID();
+}
+
+Datum
+wig_worker_wanted(PG_FUNCTION_ARGS)
+{
+	/* Without preloading, CREATE EXTENSION still works; nothing runs then. */
+	if (wig_shmem_available())
+		wig_wake_lifecycle();
+	PG_RETURN_VOID();
+}

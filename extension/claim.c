@@ -1,0 +1,276 @@
+/*
+ * claim.c
+ *	  Serving polls from wf_ready and from what this unit just minted.
+ */
+#include "wiggle.h"
+
+#include "utils/timestamp.h"
+
+#include "claim.h"
+#include "guc.h"
+#include "ids.h"
+#include "lease.h"
+#include "ready.h"
+#include "scope.h"
+
+/* One queue's cursor; polls without a version filter share it. */
+typedef struct Source
+{
+	const char *queue;
+	WigReadyCursor *cursor;
+} Source;
+
+typedef struct Claim
+{
+	WigWork    *work;
+	WigClaimedFn claimed;
+	void	   *arg;
+	List	   *shared;			/* of Source, for unfiltered polls */
+	List	   *every;			/* names of all queues, read when first needed */
+	bool		every_known;
+} Claim;
+
+bool
+wig_poll_check(const WigPoll *poll, WigRefusal *refusal)
+{
+	uint64		nonce;
+	const char *hash;
+
+	if (poll->owner == NULL || !wig_nonce_decode(poll->owner, strlen(poll->owner), &nonce))
+		return wig_refuse(refusal, 400, "a lease owner is a worker id, '#' and a nonce");
+	hash = strrchr(poll->owner, '#');
+	if (hash - poll->owner > WIG_MAX_WORKER_ID)
+		return wig_refuse(refusal, 400, "worker id is longer than %d bytes", WIG_MAX_WORKER_ID);
+	if (poll->lease_ms > WIG_MAX_MILLIS)
+		return wig_refuse(refusal, 400, "lease_millis must be at most " INT64_FORMAT ", got " INT64_FORMAT,
+						  WIG_MAX_MILLIS, poll->lease_ms);
+	return true;
+}
+
+char *
+wig_make_owner(const char *worker_id)
+{
+	char		nonce_text[WIG_NONCE_LEN + 1] = {0};
+	uint64		nonce = 0;
+
+	/* Zero stands for "none" in wf_token.nonce. */
+	while (nonce == 0)
+		if (!pg_strong_random(&nonce, sizeof(nonce)))
+			ereport(ERROR,
+					(errcode(ERRCODE_INTERNAL_ERROR),
+					 errmsg("could not generate a random nonce")));
+	wig_nonce_encode(nonce_text, nonce);
+	return psprintf("%s#%s", worker_id, nonce_text);
+}
+
+static Source *
+add_source(Claim *claim, List **sources, const char *queue)
+{
+	Source	   *s = palloc(sizeof(Source));
+
+	s->queue = queue;
+	s->cursor = wig_ready_open(claim->work->store, queue, claim->work->now);
+	*sources = lappend(*sources, s);
+	return s;
+}
+
+static Source *
+shared_source(Claim *claim, const char *queue)
+{
+	ListCell   *lc;
+
+	foreach(lc, claim->shared)
+		if (strcmp(((Source *) lfirst(lc))->queue, queue) == 0)
+			return (Source *) lfirst(lc);
+	return add_source(claim, &claim->shared, queue);
+}
+
+static bool
+wants_queue(const WigPoll *poll, const char *queue)
+{
+	if (poll->nqueues == 0)
+		return true;
+	for (int i = 0; i < poll->nqueues; i++)
+		if (strcmp(poll->queues[i], queue) == 0)
+			return true;
+	return false;
+}
+
+/* The cursors that a poll looks at: one for each of its queues. */
+static List *
+sources_of(Claim *claim, const WigPoll *poll)
+{
+	List	   *sources = NIL;
+	ListCell   *lc;
+
+	if (poll->nqueues == 0 && !claim->every_known)
+	{
+		claim->every = wig_ready_queues(claim->work->store);
+		claim->every_known = true;
+	}
+	if (poll->nqueues == 0)
+		foreach(lc, claim->every)
+		{
+			if (poll->nversions > 0)
+				add_source(claim, &sources, (char *) lfirst(lc));
+			else
+				sources = lappend(sources, shared_source(claim, (char *) lfirst(lc)));
+		}
+	for (int i = 0; i < poll->nqueues; i++)
+	{
+		if (poll->nversions > 0)
+			add_source(claim, &sources, poll->queues[i]);
+		else
+			sources = list_append_unique_ptr(sources, shared_source(claim, poll->queues[i]));
+	}
+	return sources;
+}
+
+/* The definitions that a poll's versions name; unknown ones match nothing. */
+static int32 *
+definitions_of(Claim *claim, const WigPoll *poll)
+{
+	int32	   *ids = palloc((poll->nversions + 1) * sizeof(int32));
+
+	for (int i = 0; i < poll->nversions; i++)
+	{
+		const WigGraph *graph = wig_graph_get(claim->work->store, poll->versions[i].workflow,
+											  poll->versions[i].version);
+
+		ids[i] = graph == NULL ? 0 : graph->definition_id;
+	}
+	return ids;
+}
+
+static bool
+wants_definition(const WigPoll *poll, const int32 *ids, int32 definition_id)
+{
+	for (int i = 0; i < poll->nversions; i++)
+		if (ids[i] == definition_id)
+			return true;
+	return poll->nversions == 0;
+}
+
+/* The source whose candidate is the oldest that the poll wants, or NULL. */
+static Source *
+oldest_source(List *sources, const WigPoll *poll, const int32 *ids, WigKey *key)
+{
+	Source	   *best = NULL;
+	ListCell   *lc;
+
+	foreach(lc, sources)
+	{
+		Source	   *s = (Source *) lfirst(lc);
+		WigKey		candidate;
+		int32		definition_id;
+
+		while (wig_ready_peek(s->cursor, &candidate, &definition_id))
+		{
+			if (!wants_definition(poll, ids, definition_id))
+			{
+				wig_ready_pass(s->cursor);
+				continue;
+			}
+			if (best == NULL || wig_key_cmp(candidate, *key) < 0)
+			{
+				best = s;
+				*key = candidate;
+			}
+			break;
+		}
+	}
+	return best;
+}
+
+static WigPending *
+oldest_pending(Claim *claim, const WigPoll *poll, const int32 *ids)
+{
+	WigPending *best = NULL;
+
+	for (int i = 0; i < claim->work->npending; i++)
+	{
+		WigPending *p = &claim->work->pending[i];
+
+		if (!p->settled && wants_queue(poll, p->queue) &&
+			wants_definition(poll, ids, p->inst.graph->definition_id) &&
+			(best == NULL || wig_key_cmp(p->key, best->key) < 0))
+			best = p;
+	}
+	return best;
+}
+
+static void
+deliver(Claim *claim, int poll_index, const WigPoll *poll, const WigInstance *inst,
+		const WigToken *token)
+{
+	WigWork    *work = claim->work;
+	int64		lease_ms = poll->lease_ms > 0 ? poll->lease_ms : wig_default_lease;
+	TimestampTz expires_at = TimestampTzPlusMilliseconds(work->now, lease_ms);
+
+	wig_lease_insert(work->store, inst->no, token->n, poll->owner, work->now, expires_at);
+	claim->claimed(claim->arg, poll_index, inst, token,
+				   wig_scope_context(work->store, inst->no, token->scope),
+				   poll->owner, expires_at);
+}
+
+static void
+deliver_ready(Claim *claim, int poll_index, const WigPoll *poll, WigKey key)
+{
+	WigInstance inst;
+	WigToken	token;
+
+	if (!wig_instance_read(claim->work->store, key.instance, &inst) ||
+		!wig_token_peek(claim->work->store, &inst, key.n, &token))
+		elog(ERROR, "ready token %d of instance number " INT64_FORMAT " does not exist",
+			 key.n, key.instance);
+	deliver(claim, poll_index, poll, &inst, &token);
+}
+
+static void
+serve(Claim *claim, int poll_index, const WigPoll *poll)
+{
+	List	   *sources = sources_of(claim, poll);
+	int32	   *ids = definitions_of(claim, poll);
+	int			left = Max(poll->max, 1);
+	ListCell   *lc;
+
+	while (left > 0)
+	{
+		WigKey		key;
+		Source	   *s = oldest_source(sources, poll, ids, &key);
+		WigPending *p = oldest_pending(claim, poll, ids);
+
+		if (p != NULL && (s == NULL || wig_key_cmp(p->key, key) < 0))
+		{
+			p->settled = true;
+			deliver(claim, poll_index, poll, &p->inst, &p->token);
+		}
+		else if (s == NULL)
+			break;
+		else if (wig_ready_take(s->cursor))
+			deliver_ready(claim, poll_index, poll, key);
+		else
+			continue;			/* somebody was faster */
+		left--;
+	}
+
+	/* Cursors of a filtered poll are its own. */
+	if (poll->nversions > 0)
+		foreach(lc, sources)
+			wig_ready_close(((Source *) lfirst(lc))->cursor);
+}
+
+void
+wig_claim(WigWork *work, const WigPoll *polls, const bool *skip, int npolls,
+		  WigClaimedFn claimed, void *arg)
+{
+	Claim		claim = {.work = work, .claimed = claimed, .arg = arg};
+	ListCell   *lc;
+
+	wig_work_tick(work);
+	for (int i = 0; i < npolls; i++)
+		if (skip == NULL || !skip[i])
+			serve(&claim, i, &polls[i]);
+	foreach(lc, claim.shared)
+		wig_ready_close(((Source *) lfirst(lc))->cursor);
+}

@@ -1,0 +1,49 @@
+/*
+ * claim.h
+ *	  Claims: ready tokens become leased ones.
+ */
+#ifndef WIGGLE_CLAIM_H
+#define WIGGLE_CLAIM_H
+
+#include "wiggle.h"
+
+#include "errors.h"
+#include "work.h"
+
+typedef struct WigVersion
+{
+	const char *workflow;
+	int32		version;
+} WigVersion;
+
+typedef struct WigPoll
+{
+	const char *owner;			/* "<worker id>#<nonce>" */
+	int			max;			/* <= 0: 1 */
+	int64		lease_ms;		/* <= 0: wiggle.default_lease */
+	const char **queues;		/* none: every queue */
+	int			nqueues;
+	const WigVersion *versions; /* none: every version */
+	int			nversions;
+} WigPoll;
+
+/* Called for each task that was claimed, in claim order of its poll. */
+typedef void (*WigClaimedFn) (void *arg, int poll, const WigInstance *inst,
+							  const WigToken *token, text *context, const char *owner,
+							  TimestampTz expires_at);
+
+/* Is the poll acceptable? 400 otherwise. */
+extern bool wig_poll_check(const WigPoll *poll, WigRefusal *refusal);
+
+/*
+ * Serve the polls in order (but those marked in skip[], which may be NULL), each with up to max tasks, oldest instance first
+ * over all its queues. Never waits: tokens that another claim is taking are
+ * left to it. Tokens that this unit minted are leased without becoming ready.
+ */
+extern void wig_claim(WigWork *work, const WigPoll *polls, const bool *skip, int npolls,
+					  WigClaimedFn claimed, void *arg);
+
+/* Add "#<nonce>" with a fresh nonce to a worker id; palloc'd. */
+extern char *wig_make_owner(const char *worker_id);
+
+#endif							/* WIGGLE_CLAIM_H */

@@ -1,0 +1,27 @@
+/*
+ * clock.h
+ *	  The shard's clock: the only source of "now" in the extension.
+ */
+#ifndef WIGGLE_CLOCK_H
+#define WIGGLE_CLOCK_H
+
+#include "wiggle.h"
+
+/* The present instant, or the stopped clock of a test. Needs an attached database. */
+extern TimestampTz wig_now(void);
+
+/* How long a latch may be waited on until `deadline`, in ms rounded up, at
+ * least 0; -1 when the deadline is "never" or the clock is stopped. */
+extern long wig_millis_until(TimestampTz deadline);
+
+/* Stop the clock at `at` for the whole database, or let it run again (0). */
+extern void wig_clock_set(TimestampTz at);
+
+/* Milliseconds since the Unix epoch, as Wiggle's wire and ids have them. */
+extern int64 wig_to_millis(TimestampTz at);
+extern TimestampTz wig_from_millis(int64 millis);
+extern int64 wig_to_micros(TimestampTz at);
+
+#define WIG_NEVER	DT_NOEND
+
+#endif							/* WIGGLE_CLOCK_H */

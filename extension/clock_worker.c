@@ -1,0 +1,366 @@
+/*
+ * clock_worker.c
+ *	  Main loop of the clock worker.
+ *
+ * The worker sleeps until the nearest deadline. A transaction that commits an
+ * earlier one, or makes a queue ready, sets its latch (wake.c). The worker
+ * takes a published deadline away before it reads the tables, so that whoever
+ * commits later publishes anew: nothing falls between the scan and the sleep.
+ *
+ * Its transactions commit asynchronously. They move rows that are found again
+ * after a crash, and whoever acts on what they wrote flushes them with its own
+ * commit, which comes later in the log.
+ */
+#include "wiggle.h"
+
+#include "access/xact.h"
+#include "commands/async.h"
+#include "libpq/pqsignal.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/procsignal.h"
+#include "tcop/tcopprot.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+#include "utils/wait_event.h"
+
+#include "clock.h"
+#include "clock_worker.h"
+#include "guard.h"
+#include "mark.h"
+#include "pass.h"
+#include "shmem.h"
+
+/* Under load notifications are this far apart: one covers many commits. */
+#define NOTIFY_REST_MS		1
+/* After an error the worker rests, doubling up to the maximum. */
+#define ERROR_REST_MS		100
+#define MAX_ERROR_REST_MS	30000
+
+static WigDatabase *db;
+static WigDuty duties[WIG_NPASSES];
+static MemoryContext pass_context;
+
+static void
+detach(int code, Datum arg)
+{
+	SpinLockAcquire(&db->mutex);
+	if (db->worker_pid == MyProcPid)
+	{
+		db->worker_latch = NULL;
+		db->worker_pid = 0;
+	}
+	SpinLockRelease(&db->mutex);
+}
+
+/* False when another worker serves this database already. */
+static bool
+attach(void)
+{
+	bool		free_place;
+
+	db = wig_database();
+	SpinLockAcquire(&db->mutex);
+	free_place = db->worker_pid == 0;
+	if (free_place)
+	{
+		db->worker_latch = MyLatch;
+		db->worker_pid = MyProcPid;
+		db->worker_wanted = true;
+	}
+	SpinLockRelease(&db->mutex);
+	if (free_place)
+		before_shmem_exit(detach, (Datum) 0);
+	return free_place;
+}
+
+static void
+begin(const char *activity)
+{
+	SetCurrentStatementStartTimestamp();
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	pgstat_report_activity(STATE_RUNNING, activity);
+}
+
+static void
+commit(void)
+{
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	pgstat_report_stat(false);
+	pgstat_report_activity(STATE_IDLE, NULL);
+}
+
+typedef enum Catalog
+{
+	CATALOG_GONE,				/* the extension is not installed */
+	CATALOG_OTHER,				/* SQL objects of another version: do nothing */
+	CATALOG_OURS
+} Catalog;
+
+static Catalog
+look_at_catalog(void)
+{
+	char	   *version;
+	Catalog		result;
+
+	begin("looking for the extension");
+	version = wig_catalog_version();
+	if (version == NULL)
+		result = CATALOG_GONE;
+	else if (strcmp(version, WIG_LIBRARY_VERSION) == 0)
+		result = CATALOG_OURS;
+	else
+	{
+		result = CATALOG_OTHER;
+		ereport(LOG,
+				(errmsg("wiggle clock worker waits: the library is version %s, the extension version %s",
+						WIG_LIBRARY_VERSION, version),
+				 errhint("Run ALTER EXTENSION wiggle UPDATE.")));
+	}
+	commit();
+	return result;
+}
+
+/* A sane session, whatever the database's or role's defaults are. */
+static void
+set_session(void)
+{
+	SetConfigOption("search_path", "pg_catalog, pg_temp", PGC_SUSET, PGC_S_OVERRIDE);
+	SetConfigOption("synchronous_commit", "off", PGC_SUSET, PGC_S_OVERRIDE);
+	SetConfigOption("statement_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
+	SetConfigOption("lock_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
+	SetConfigOption("idle_in_transaction_session_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
+	SetConfigOption("default_transaction_isolation", "read committed", PGC_SUSET, PGC_S_OVERRIDE);
+	SetConfigOption("default_transaction_read_only", "off", PGC_SUSET, PGC_S_OVERRIDE);
+	SetConfigOption("row_security", "off", PGC_SUSET, PGC_S_OVERRIDE);
+}
+
+/* Merge what others published into the duties. */
+static void
+read_deadlines(void)
+{
+	for (int i = 0; i < WIG_NPASSES; i++)
+	{
+		TimestampTz published =
+			(TimestampTz) pg_atomic_read_u64(&db->deadlines[wig_passes[i].deadline]);
+
+		duties[i].next = Min(duties[i].next, published);
+		duties[i].from = Min(duties[i].from, published);
+	}
+}
+
+static void
+publish(WigDeadline kind, TimestampTz at)
+{
+	uint64		seen = pg_atomic_read_u64(&db->deadlines[kind]);
+
+	while (at < (TimestampTz) seen)
+		if (pg_atomic_compare_exchange_u64(&db->deadlines[kind], &seen, (uint64) at))
+			break;
+}
+
+/* Run one duty's pass; true when it should be run again at once. */
+static bool
+run_pass(int i)
+{
+	const WigPass *pass = &wig_passes[i];
+	WigDuty    *duty = &duties[i];
+	TimestampTz published;
+	bool		more;
+
+	published = (TimestampTz) pg_atomic_exchange_u64(&db->deadlines[pass->deadline],
+													 (uint64) WIG_NEVER);
+	duty->from = Min(duty->from, published);
+
+	begin(pass->name);
+	MemoryContextSwitchTo(pass_context);
+	more = pass->run(duty, wig_now());
+	commit();
+	MemoryContextSwitchTo(TopMemoryContext);
+	MemoryContextReset(pass_context);
+	duty->careful = false;
+	publish(pass->deadline, duty->next);
+	return more;
+}
+
+static void
+announce_ready(void)
+{
+	char	   *payload;
+
+	MemoryContextSwitchTo(pass_context);
+	if (wig_mark_take_ready(&payload))
+	{
+		begin("announcing ready queues");
+		Async_Notify("wiggle_ready", payload);
+		commit();
+	}
+	MemoryContextSwitchTo(TopMemoryContext);
+	MemoryContextReset(pass_context);
+}
+
+static bool
+told_to_leave(void)
+{
+	TimestampTz until;
+
+	SpinLockAcquire(&db->mutex);
+	until = db->leave_until;
+	SpinLockRelease(&db->mutex);
+	return until > GetCurrentTimestamp();
+}
+
+/* Everything that is due now; returns how long to sleep, -1 = until the latch. */
+static long
+do_duties(void)
+{
+	long		sleep = -1;
+
+	read_deadlines();
+	for (int i = 0; i < WIG_NPASSES; i++)
+	{
+		long		until;
+
+		while (duties[i].next <= wig_now() && run_pass(i))
+			CHECK_FOR_INTERRUPTS();
+		until = wig_millis_until(duties[i].next);
+		if (until >= 0 && (sleep < 0 || until < sleep))
+			sleep = until;
+	}
+	return sleep;
+}
+
+/* The loop's one error boundary: abort, report, remember to be careful. */
+static void
+recover(void)
+{
+	HOLD_INTERRUPTS();
+	EmitErrorReport();
+	AbortCurrentTransaction();
+	MemoryContextSwitchTo(TopMemoryContext);
+	FlushErrorState();
+	MemoryContextReset(pass_context);
+	for (int i = 0; i < WIG_NPASSES; i++)
+	{
+		duties[i].careful = true;
+		duties[i].next = 0;
+	}
+	pgstat_report_activity(STATE_IDLE, NULL);
+	RESUME_INTERRUPTS();
+}
+
+static void
+rest(long ms)
+{
+	int			events = WL_LATCH_SET | WL_EXIT_ON_PM_DEATH;
+
+	if (ms >= 0)
+		events |= WL_TIMEOUT;
+	(void) WaitLatch(MyLatch, events, ms, PG_WAIT_EXTENSION);
+	ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
+}
+
+/* Serve until the extension or the database goes. */
+static void
+serve(void)
+{
+	uint32		lifecycle = pg_atomic_read_u32(&wig_shared()->lifecycle);
+	TimestampTz notified_at = 0;
+	volatile long error_rest = ERROR_REST_MS;
+	volatile Catalog catalog = CATALOG_OURS;
+	sigjmp_buf	on_error;
+
+	if (sigsetjmp(on_error, 1) != 0)
+	{
+		PG_exception_stack = NULL;
+		recover();
+		PG_exception_stack = &on_error;
+		(void) WaitLatch(MyLatch, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, error_rest,
+						 PG_WAIT_EXTENSION);
+		CHECK_FOR_INTERRUPTS();
+		error_rest = Min(error_rest * 2, MAX_ERROR_REST_MS);
+		catalog = look_at_catalog();
+	}
+	PG_exception_stack = &on_error;
+
+	for (;;)
+	{
+		long		sleep = -1;
+		uint32		now_lifecycle = pg_atomic_read_u32(&wig_shared()->lifecycle);
+
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+		}
+		if (told_to_leave())
+			return;
+		if (now_lifecycle != lifecycle)
+		{
+			lifecycle = now_lifecycle;
+			catalog = look_at_catalog();
+		}
+		if (catalog == CATALOG_GONE)
+		{
+			SpinLockAcquire(&db->mutex);
+			db->worker_wanted = false;
+			SpinLockRelease(&db->mutex);
+			return;
+		}
+		if (catalog == CATALOG_OURS)
+		{
+			sleep = do_duties();
+			if (pg_atomic_read_u32(&db->any_ready) != 0)
+			{
+				if (!TimestampDifferenceExceeds(notified_at, GetCurrentTimestamp(), NOTIFY_REST_MS))
+				{
+					rest(NOTIFY_REST_MS);
+					continue;
+				}
+				announce_ready();
+				notified_at = GetCurrentTimestamp();
+			}
+			error_rest = ERROR_REST_MS;
+		}
+		rest(sleep);
+	}
+}
+
+void
+wig_clock_worker_main(Datum arg)
+{
+	Oid			oid = DatumGetObjectId(arg);
+	Catalog		catalog;
+
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, die);
+	BackgroundWorkerUnblockSignals();
+	BackgroundWorkerInitializeConnectionByOid(oid, InvalidOid, 0);
+	set_session();
+
+	catalog = look_at_catalog();
+	if (catalog == CATALOG_GONE)
+		proc_exit(0);
+	if (!attach())
+		proc_exit(0);
+
+	pass_context = AllocSetContextCreate(TopMemoryContext, "wiggle clock pass",
+										 ALLOCSET_DEFAULT_SIZES);
+	/* What was due, or became ready, while no worker ran. */
+	for (int i = 0; i < WIG_NPASSES; i++)
+		duties[i] = (WigDuty) {.next = 0, .from = DT_NOBEGIN};
+	pg_atomic_write_u32(&db->all_ready, 1);
+	pg_atomic_write_u32(&db->any_ready, 1);
+
+	serve();
+	proc_exit(0);
+}

@@ -1,0 +1,36 @@
+/*
+ * compat.h
+ *	  Every difference between PostgreSQL 15 and 18 that the sources meet.
+ */
+#ifndef WIGGLE_COMPAT_H
+#define WIGGLE_COMPAT_H
+
+#include "wiggle.h"
+
+#include "access/genam.h"
+#include "executor/executor.h"
+
+#if PG_VERSION_NUM < 150000
+#error "wiggle needs PostgreSQL 15 or later"
+#endif
+
+/* 18 counts index searches for EXPLAIN in an extra argument. */
+#if PG_VERSION_NUM >= 180000
+#define wig_index_beginscan(heap, index, snapshot, nkeys) \
+	index_beginscan(heap, index, snapshot, NULL, nkeys, 0)
+#else
+#define wig_index_beginscan(heap, index, snapshot, nkeys) \
+	index_beginscan(heap, index, snapshot, nkeys, 0)
+#endif
+
+/* 16 split permissions off the range table, 18 added the unpruned relids. */
+#if PG_VERSION_NUM >= 180000
+#define wig_init_range_table(estate, rtes) \
+	ExecInitRangeTable(estate, rtes, NIL, NULL)
+#elif PG_VERSION_NUM >= 160000
+#define wig_init_range_table(estate, rtes) ExecInitRangeTable(estate, rtes, NIL)
+#else
+#define wig_init_range_table(estate, rtes) ExecInitRangeTable(estate, rtes)
+#endif
+
+#endif							/* WIGGLE_COMPAT_H */

@@ -1,0 +1,77 @@
+/*
+ * expire.c
+ *	  Firing timers and expiring leases, one item at a time.
+ */
+#include "wiggle.h"
+
+#include "drive.h"
+#include "expire.h"
+#include "task.h"
+
+/* Lock the instance of an item without waiting; false sets *outcome. */
+static bool
+lock_item(WigWork *work, int64 instance, int32 n, WigTask *task, WigExpiry *outcome)
+{
+	bool		busy;
+
+	*outcome = WIG_EXPIRY_DONE;
+	if (!wig_instance_lock_no(work->store, instance, true, &task->inst, &busy))
+	{
+		if (busy)
+			*outcome = WIG_EXPIRY_BUSY;
+		return false;
+	}
+	if (!wig_token_read(work->store, &task->inst, n, &task->token))
+		return false;
+	wig_work_tick(work);
+	return true;
+}
+
+WigExpiry
+wig_fire_timer(WigWork *work, const WigTimer *timer)
+{
+	WigTask		task;
+	WigExpiry	outcome;
+	const struct wig_node *node;
+
+	if (!lock_item(work, timer->instance, timer->n, &task, &outcome))
+		return outcome;
+	/* Cancelled or fired since it was collected: then it is gone. */
+	if (!wig_timer_delete(work->store, timer->due_at, timer->instance, timer->n))
+		return WIG_EXPIRY_DONE;
+
+	node = wig_graph_node(task.inst.graph, task.token.node);
+	if (node->kind == WIG_SLEEP)
+	{
+		task.token.started_at = task.token.created_at;
+		task.token.finished_at = work->now;
+		wig_token_set_status(work->store, &task.inst, &task.token,
+							 WIG_TOKEN_WAITING, WIG_TOKEN_DONE, NULL);
+		wig_drive(work, &task.inst, node->next, task.token.scope, task.token.loops);
+		return WIG_EXPIRY_DONE;
+	}
+
+	/* A parked retry; a short one was READY all along and needs no write. */
+	if (task.token.letter == wig_token_status_letter(WIG_TOKEN_WAITING))
+		wig_token_set_status(work->store, &task.inst, &task.token,
+							 WIG_TOKEN_WAITING, WIG_TOKEN_READY, NULL);
+	wig_work_offer(work, &task.inst, &task.token);
+	return WIG_EXPIRY_DONE;
+}
+
+WigExpiry
+wig_expire_lease(WigWork *work, int64 instance, int32 n)
+{
+	WigTask		task;
+	WigExpiry	outcome;
+
+	if (!lock_item(work, instance, n, &task, &outcome))
+		return outcome;
+	/* Reported, or extended by a heartbeat, since it was collected. */
+	if (!wig_lease_read(work->store, instance, n, &task.lease) ||
+		task.lease.expires_at > work->now)
+		return WIG_EXPIRY_DONE;
+	wig_task_attempt_failed(work, &task, "lease expired",
+							"lease expired (worker unreachable)", true);
+	return WIG_EXPIRY_DONE;
+}

@@ -1,0 +1,191 @@
+/*
+ * graph.c
+ *	  Per-backend cache of compiled definitions.
+ *
+ * A version's graph never changes, so a cached one needs no check; the
+ * exception, a forced replacement on a development server, invalidates the
+ * relation's cache entry and with it every backend's graphs.
+ */
+#include "wiggle.h"
+
+#include "common/hashfn.h"
+#include "utils/builtins.h"
+#include "utils/catcache.h"
+#include "utils/hsearch.h"
+#include "utils/inval.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+#include "graph.h"
+
+enum
+{
+	DEFINITION_ID = 1,
+	DEFINITION_VERSION,
+	DEFINITION_REGISTERED_AT,
+	DEFINITION_NAME,
+	DEFINITION_FINGERPRINT,
+	DEFINITION_FINGERPRINT_ALGO,
+	DEFINITION_BODY
+};
+
+typedef struct GraphKey
+{
+	int32		version;
+	char		workflow[WIG_MAX_NAME + 1];
+} GraphKey;
+
+typedef struct GraphEntry
+{
+	GraphKey	key;
+	uint32		epoch;			/* when it was last compared with its row */
+	char		fingerprint[65];
+	WigGraph	graph;
+} GraphEntry;
+
+static HTAB *cache = NULL;
+static GraphEntry *last = NULL;
+static uint32 epoch = 1;
+static Oid	definition_relid = InvalidOid;
+
+static void
+relation_changed(Datum arg, Oid relid)
+{
+	if (relid == InvalidOid || relid == definition_relid)
+	{
+		epoch++;
+		last = NULL;
+	}
+}
+
+static void
+make_cache(void)
+{
+	HASHCTL		ctl = {
+		.keysize = sizeof(GraphKey),
+		.entrysize = sizeof(GraphEntry),
+	};
+
+	if (CacheMemoryContext == NULL)
+		CreateCacheMemoryContext();
+	ctl.hcxt = CacheMemoryContext;
+	cache = hash_create("wiggle graphs", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	CacheRegisterRelcacheCallback(relation_changed, (Datum) 0);
+}
+
+/* What this version of the engine cannot run yet is refused at start. */
+static const char *
+find_unsupported(const struct wig_definition *def)
+{
+	for (int i = 0; i < def->nnodes; i++)
+	{
+		const struct wig_node *node = &def->nodes[i];
+
+		if (node->kind != WIG_TASK && node->kind != WIG_PREDICATE &&
+			node->kind != WIG_SLEEP && node->kind != WIG_END)
+			return wig_kind_name(node->kind);
+		if (node->compensable)
+			return "a compensable step";
+		if (node->narms > 0 || node->collect_key != NULL)
+			return "a combine";
+	}
+	return NULL;
+}
+
+static void
+fill_key(GraphKey *key, const char *workflow, int32 version)
+{
+	memset(key, 0, sizeof(GraphKey));	/* hashed as bytes */
+	key->version = version;
+	strlcpy(key->workflow, workflow, sizeof(key->workflow));
+}
+
+static struct wig_definition *
+parse_body(TupleTableSlot *row, const char *workflow, int32 version)
+{
+	bool		isnull;
+	char	   *body = TextDatumGetCString(slot_getattr(row, DEFINITION_BODY, &isnull));
+	struct wig_error err = {0};
+	struct wig_definition *def = wig_definition_parse(body, strlen(body), &err);
+
+	if (def == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("the stored definition of workflow '%s' version %d cannot be read: %s",
+						workflow, version, err.message)));
+	pfree(body);
+	return def;
+}
+
+/*
+ * Compare an entry with its row. The graph that a forced replacement supersedes
+ * is not freed: a unit of work further up the stack may be using it.
+ */
+static bool
+load_entry(WigStore *store, const GraphKey *key)
+{
+	Datum		row_key[2] = {CStringGetTextDatum(key->workflow), Int32GetDatum(key->version)};
+	TupleTableSlot *row = wig_store_fetch(store, WIG_INDEX_DEFINITION, row_key, 2);
+	GraphEntry *entry = hash_search(cache, key, HASH_FIND, NULL);
+	char	   *fingerprint;
+	bool		isnull;
+
+	if (row == NULL)
+	{
+		if (entry != NULL)
+			hash_search(cache, key, HASH_REMOVE, NULL);
+		return false;
+	}
+	definition_relid = RelationGetRelid(wig_store_heap(store, WIG_TABLE_DEFINITION));
+	fingerprint = TextDatumGetCString(slot_getattr(row, DEFINITION_FINGERPRINT, &isnull));
+	if (entry == NULL || strcmp(entry->fingerprint, fingerprint) != 0)
+	{
+		struct wig_definition *def = parse_body(row, key->workflow, key->version);
+
+		entry = hash_search(cache, key, HASH_ENTER, NULL);
+		strlcpy(entry->fingerprint, fingerprint, sizeof(entry->fingerprint));
+		entry->graph.def = def;
+		entry->graph.unsupported = find_unsupported(def);
+	}
+	entry->graph.definition_id = DatumGetInt32(slot_getattr(row, DEFINITION_ID, &isnull));
+	entry->epoch = epoch;
+	return true;
+}
+
+const WigGraph *
+wig_graph_get(WigStore *store, const char *workflow, int32 version)
+{
+	GraphKey	key;
+	GraphEntry *entry;
+
+	if (last != NULL && last->key.version == version &&
+		strcmp(last->key.workflow, workflow) == 0)
+		return &last->graph;
+	if (strlen(workflow) > WIG_MAX_NAME)
+		return NULL;
+	if (cache == NULL)
+		make_cache();
+
+	fill_key(&key, workflow, version);
+	entry = hash_search(cache, &key, HASH_FIND, NULL);
+	if (entry == NULL || entry->epoch != epoch)
+	{
+		if (!load_entry(store, &key))
+			return NULL;
+		entry = hash_search(cache, &key, HASH_FIND, NULL);
+	}
+	last = entry;
+	return &entry->graph;
+}
+
+int32
+wig_graph_latest(WigStore *store, const char *workflow)
+{
+	Datum		key = CStringGetTextDatum(workflow);
+	TupleTableSlot *row = wig_store_fetch_last(store, WIG_INDEX_DEFINITION, &key, 1);
+	bool		isnull;
+
+	if (row == NULL)
+		return 0;
+	return DatumGetInt32(slot_getattr(row, DEFINITION_VERSION, &isnull));
+}

@@ -1,0 +1,25 @@
+/*
+ * guard.h
+ *	  What every entry point checks before it touches anything.
+ */
+#ifndef WIGGLE_GUARD_H
+#define WIGGLE_GUARD_H
+
+#include "wiggle.h"
+
+/*
+ * Refuse to write where writing is impossible (read-only transaction, recovery,
+ * parallel worker), where the library was not preloaded, or where the installed
+ * SQL objects belong to another version than the library. `function` names the
+ * caller in messages.
+ */
+extern void wig_guard_write(const char *function);
+
+/* The same for functions that only read: preload and version. */
+extern void wig_guard_read(void);
+
+/* The version of the extension's SQL objects in this database, NULL when it is
+ * not installed. Needs a transaction. palloc'd. */
+extern char *wig_catalog_version(void);
+
+#endif							/* WIGGLE_GUARD_H */

@@ -1,0 +1,77 @@
+/*
+ * guc.c
+ *	  Definition of every setting, with the text that documents it.
+ */
+#include "wiggle.h"
+
+#include <limits.h>
+
+#include "miscadmin.h"
+#include "utils/guc.h"
+
+#include "guc.h"
+
+int			wig_default_lease = 30000;
+int			wig_retry_park = 1000;
+int			wig_loop_max_iterations = 10000;
+int			wig_clock_batch = 500;
+int			wig_max_databases = 8;
+int			wig_max_queues = 128;
+bool		wig_allow_graph_replace = false;
+bool		wig_test_clock = false;
+
+/* Settings that size shared memory exist only while the postmaster preloads us. */
+static void
+define_postmaster_settings(void)
+{
+	DefineCustomIntVariable("wiggle.max_databases",
+							"Databases of this cluster that can hold the extension at a time.",
+							NULL,
+							&wig_max_databases, 8, 1, 1024,
+							PGC_POSTMASTER, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("wiggle.max_queues",
+							"Queues of a database whose low-water mark is remembered.",
+							"Further queues work, but a claim looks for their first task from the start of the index.",
+							&wig_max_queues, 128, 1, 65536,
+							PGC_POSTMASTER, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("wiggle.test_clock",
+							 "Allows wiggle.test_set_clock() to stop the clock and move it by hand.",
+							 "For tests only: timers then fire by the stopped clock.",
+							 &wig_test_clock, false,
+							 PGC_POSTMASTER, 0, NULL, NULL, NULL);
+}
+
+void
+wig_guc_define(void)
+{
+	if (process_shared_preload_libraries_in_progress)
+		define_postmaster_settings();
+
+	DefineCustomBoolVariable("wiggle.allow_graph_replace",
+							 "Lets a forced registration replace the graph of an existing version.",
+							 "Development only: instances in flight continue on the new graph.",
+							 &wig_allow_graph_replace, false,
+							 PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("wiggle.clock_batch",
+							"Timers and leases that the clock worker moves in one transaction.",
+							NULL,
+							&wig_clock_batch, 500, 1, 100000,
+							PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("wiggle.default_lease",
+							"Lease of a claim that names none, and of steps that a report leases back.",
+							NULL,
+							&wig_default_lease, 30000, 1, INT_MAX,
+							PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomIntVariable("wiggle.loop_max_iterations",
+							"Iterations of a loop whose definition sets no budget of its own.",
+							NULL,
+							&wig_loop_max_iterations, 10000, 1, INT_MAX,
+							PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("wiggle.retry_park",
+							"A retry delayed at least this long is shown as WAITING, a shorter one as READY.",
+							NULL,
+							&wig_retry_park, 1000, 0, INT_MAX,
+							PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
+
+	MarkGUCPrefixReserved("wiggle");
+}

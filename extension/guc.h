@@ -1,0 +1,21 @@
+/*
+ * guc.h
+ *	  The extension's settings (prefix wiggle.).
+ */
+#ifndef WIGGLE_GUC_H
+#define WIGGLE_GUC_H
+
+#include "wiggle.h"
+
+extern int	wig_default_lease;	/* ms */
+extern int	wig_retry_park;				/* ms */
+extern int	wig_loop_max_iterations;
+extern int	wig_clock_batch;			/* items a pass moves in one transaction */
+extern int	wig_max_databases;
+extern int	wig_max_queues;
+extern bool wig_allow_graph_replace;
+extern bool wig_test_clock;
+
+extern void wig_guc_define(void);
+
+#endif							/* WIGGLE_GUC_H */

@@ -1,0 +1,189 @@
+/*
+ * instance.c
+ *	  Reading, locking and changing rows of wf_instance.
+ */
+#include "wiggle.h"
+
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#include "instance.h"
+
+enum
+{
+	INSTANCE_NO = 1,
+	INSTANCE_CREATED_AT,
+	INSTANCE_UPDATED_AT,
+	INSTANCE_VERSION,
+	INSTANCE_ID,
+	INSTANCE_WORKFLOW,
+	INSTANCE_STATUS,
+	INSTANCE_CORRELATION_ID,
+	INSTANCE_PARENT_TOKEN_ID,
+	INSTANCE_TERMINATION_REASON,
+	INSTANCE_ERROR,
+	INSTANCE_NATTS = INSTANCE_ERROR
+};
+
+static char *
+text_attr(TupleTableSlot *row, int attnum)
+{
+	bool		isnull;
+	Datum		value = slot_getattr(row, attnum, &isnull);
+
+	return isnull ? NULL : TextDatumGetCString(value);
+}
+
+static void
+read_row(WigStore *store, TupleTableSlot *row, WigInstance *inst)
+{
+	bool		isnull;
+	char	   *status = text_attr(row, INSTANCE_STATUS);
+
+	memset(inst, 0, sizeof(*inst));
+	inst->no = DatumGetInt64(slot_getattr(row, INSTANCE_NO, &isnull));
+	inst->created_at = DatumGetTimestampTz(slot_getattr(row, INSTANCE_CREATED_AT, &isnull));
+	inst->version = DatumGetInt32(slot_getattr(row, INSTANCE_VERSION, &isnull));
+	inst->id = text_attr(row, INSTANCE_ID);
+	inst->workflow = text_attr(row, INSTANCE_WORKFLOW);
+	inst->correlation_id = text_attr(row, INSTANCE_CORRELATION_ID);
+	if (!wig_instance_status_from_name(status, &inst->status))
+		elog(ERROR, "instance %s has the unknown status \"%s\"", inst->id, status);
+	inst->graph = wig_graph_get(store, inst->workflow, inst->version);
+	if (inst->graph == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("instance %s runs workflow '%s' version %d, which is not in wf_definition",
+						inst->id, inst->workflow, inst->version)));
+}
+
+static bool
+lock_row(WigStore *store, TupleTableSlot *row, bool skip_locked, WigInstance *inst, bool *busy)
+{
+	WigLockResult result;
+
+	if (busy != NULL)
+		*busy = false;
+	if (row == NULL)
+		return false;
+	result = wig_store_lock(store, WIG_TABLE_INSTANCE,
+							skip_locked ? LockWaitSkip : LockWaitBlock);
+	if (result == WIG_LOCK_BUSY)
+		*busy = true;
+	if (result != WIG_LOCKED)
+		return false;
+	read_row(store, row, inst);
+	return true;
+}
+
+bool
+wig_instance_lock(WigStore *store, const char *id, bool skip_locked,
+				  WigInstance *inst, bool *busy)
+{
+	Datum		key = CStringGetTextDatum(id);
+
+	return lock_row(store, wig_store_fetch(store, WIG_INDEX_INSTANCE_ID, &key, 1),
+					skip_locked, inst, busy);
+}
+
+bool
+wig_instance_lock_no(WigStore *store, int64 no, bool skip_locked,
+					 WigInstance *inst, bool *busy)
+{
+	Datum		key = Int64GetDatum(no);
+
+	return lock_row(store, wig_store_fetch(store, WIG_INDEX_INSTANCE_NO, &key, 1),
+					skip_locked, inst, busy);
+}
+
+bool
+wig_instance_read(WigStore *store, int64 no, WigInstance *inst)
+{
+	Datum		key = Int64GetDatum(no);
+	TupleTableSlot *row = wig_store_fetch(store, WIG_INDEX_INSTANCE_NO, &key, 1);
+
+	if (row == NULL)
+		return false;
+	read_row(store, row, inst);
+	return true;
+}
+
+bool
+wig_instance_exists(WigStore *store, const char *id, WigInstance *inst)
+{
+	Datum		key = CStringGetTextDatum(id);
+	TupleTableSlot *row = wig_store_fetch(store, WIG_INDEX_INSTANCE_ID, &key, 1);
+
+	if (row == NULL)
+		return false;
+	read_row(store, row, inst);
+	return true;
+}
+
+void
+wig_instance_insert(WigStore *store, const WigInstance *inst)
+{
+	Datum		values[INSTANCE_NATTS] = {0};
+	bool		nulls[INSTANCE_NATTS] = {false};
+
+	values[INSTANCE_NO - 1] = Int64GetDatum(inst->no);
+	values[INSTANCE_CREATED_AT - 1] = TimestampTzGetDatum(inst->created_at);
+	values[INSTANCE_UPDATED_AT - 1] = TimestampTzGetDatum(inst->created_at);
+	values[INSTANCE_VERSION - 1] = Int32GetDatum(inst->version);
+	values[INSTANCE_ID - 1] = CStringGetTextDatum(inst->id);
+	values[INSTANCE_WORKFLOW - 1] = CStringGetTextDatum(inst->workflow);
+	values[INSTANCE_STATUS - 1] =
+		CStringGetTextDatum(wig_instance_status_name(WIG_INSTANCE_RUNNING));
+	nulls[INSTANCE_CORRELATION_ID - 1] = inst->correlation_id == NULL;
+	if (inst->correlation_id != NULL)
+		values[INSTANCE_CORRELATION_ID - 1] = CStringGetTextDatum(inst->correlation_id);
+	nulls[INSTANCE_PARENT_TOKEN_ID - 1] = true;
+	nulls[INSTANCE_TERMINATION_REASON - 1] = true;
+	nulls[INSTANCE_ERROR - 1] = true;
+	wig_store_insert(store, WIG_TABLE_INSTANCE, values, nulls);
+}
+
+void
+wig_instance_set_status(WigStore *store, WigInstance *inst, WigInstanceStatus status,
+						const char *reason, const char *error, TimestampTz now)
+{
+	Datum		values[INSTANCE_NATTS] = {0};
+	bool		nulls[INSTANCE_NATTS] = {false};
+	bool		replace[INSTANCE_NATTS] = {false};
+	Datum		key = Int64GetDatum(inst->no);
+
+	if (!wig_instance_may(inst->status, status))
+		elog(ERROR, "instance %s cannot become %s from %s", inst->id,
+			 wig_instance_status_name(status), wig_instance_status_name(inst->status));
+
+	/* Other instances may have passed through the slot since this one was locked. */
+	wig_store_step(store);
+	if (wig_store_fetch(store, WIG_INDEX_INSTANCE_NO, &key, 1) == NULL)
+		elog(ERROR, "instance %s vanished under its lock", inst->id);
+
+	values[INSTANCE_STATUS - 1] = CStringGetTextDatum(wig_instance_status_name(status));
+	replace[INSTANCE_STATUS - 1] = true;
+	values[INSTANCE_UPDATED_AT - 1] = TimestampTzGetDatum(now);
+	replace[INSTANCE_UPDATED_AT - 1] = true;
+	if (reason != NULL)
+	{
+		values[INSTANCE_TERMINATION_REASON - 1] = CStringGetTextDatum(reason);
+		replace[INSTANCE_TERMINATION_REASON - 1] = true;
+	}
+	if (error != NULL)
+	{
+		values[INSTANCE_ERROR - 1] = CStringGetTextDatum(error);
+		replace[INSTANCE_ERROR - 1] = true;
+	}
+	wig_store_update(store, WIG_TABLE_INSTANCE, values, nulls, replace);
+	inst->status = status;
+}
+
+int64
+wig_instance_last_no(WigStore *store)
+{
+	TupleTableSlot *row = wig_store_fetch_last(store, WIG_INDEX_INSTANCE_NO, NULL, 0);
+	bool		isnull;
+
+	return row == NULL ? 0 : DatumGetInt64(slot_getattr(row, INSTANCE_NO, &isnull));
+}

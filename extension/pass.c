@@ -1,0 +1,155 @@
+/*
+ * pass.c
+ *	  One bounded pass over due timers, one over expired leases.
+ */
+#include "wiggle.h"
+
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
+#include "utils/timestamp.h"
+
+#include "clock.h"
+#include "expire.h"
+#include "guc.h"
+#include "lease.h"
+#include "pass.h"
+#include "timer.h"
+
+/* An instance whose lock somebody holds is looked at again after this. */
+#define BUSY_RETRY_USECS	(20 * 1000)
+/* An item that raises an error must not become a busy loop. */
+#define FAILED_RETRY_USECS	(5 * USECS_PER_SEC)
+
+typedef struct ClockItem
+{
+	bool		is_timer;
+	WigTimer	timer;			/* due_at is not used for a lease */
+} ClockItem;
+
+static WigExpiry
+move_item(WigWork *work, const ClockItem *item)
+{
+	if (item->is_timer)
+		return wig_fire_timer(work, &item->timer);
+	return wig_expire_lease(work, item->timer.instance, item->timer.n);
+}
+
+/*
+ * One item in a subtransaction and a unit of work of its own: its error is
+ * logged and the others go on. False when it failed.
+ */
+static bool
+move_carefully(const ClockItem *item, WigExpiry *outcome)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	volatile bool ok = true;
+
+	BeginInternalSubTransaction(NULL);
+	PG_TRY();
+	{
+		WigWork    *work = wig_work_begin(false);
+
+		*outcome = move_item(work, item);
+		wig_work_end(work);
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		EmitErrorReport();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		ok = false;
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+	return ok;
+}
+
+/* Move the items; returns when to look again at those that could not be moved,
+ * WIG_NEVER when there are none, and the first such item's index. */
+static TimestampTz
+move_items(const ClockItem *items, int n, bool careful, int *first_left)
+{
+	WigWork    *work = careful ? NULL : wig_work_begin(false);
+	TimestampTz again = WIG_NEVER;
+
+	*first_left = n;
+	for (int i = 0; i < n; i++)
+	{
+		WigExpiry	outcome = WIG_EXPIRY_DONE;
+		TimestampTz left = WIG_NEVER;
+
+		CHECK_FOR_INTERRUPTS();
+		if (!careful)
+		{
+			wig_work_tick(work);
+			outcome = move_item(work, &items[i]);
+		}
+		else if (!move_carefully(&items[i], &outcome))
+			left = wig_now() + FAILED_RETRY_USECS;
+		if (outcome == WIG_EXPIRY_BUSY)
+			left = wig_now() + BUSY_RETRY_USECS;
+		if (left != WIG_NEVER)
+			*first_left = Min(*first_left, i);
+		again = Min(again, left);
+	}
+	if (work != NULL)
+		wig_work_end(work);
+	return again;
+}
+
+static bool
+pass_timers(WigDuty *duty, TimestampTz now)
+{
+	int			max = wig_clock_batch;
+	WigTimer   *due = palloc(sizeof(WigTimer) * max);
+	ClockItem	   *items = palloc(sizeof(ClockItem) * max);
+	WigStore   *store = wig_store_open();
+	TimestampTz next;
+	TimestampTz again;
+	int			left;
+	int			n = wig_timer_scan_due(store, duty->from, now, max, due, &next);
+
+	wig_store_close(store);
+	for (int i = 0; i < n; i++)
+		items[i] = (ClockItem) {true, due[i]};
+	again = move_items(items, n, duty->careful, &left);
+
+	/* Not before the first timer that is still there, however old it is. */
+	duty->from = left < n ? due[left].due_at : next;
+	if (duty->from == WIG_NEVER)
+		duty->from = now;
+	duty->next = Min(again, next);
+	return n == max && left > 0;
+}
+
+static bool
+pass_leases(WigDuty *duty, TimestampTz now)
+{
+	int			max = wig_clock_batch;
+	int64	   *instances = palloc(sizeof(int64) * max);
+	int32	   *ns = palloc(sizeof(int32) * max);
+	ClockItem	   *items = palloc(sizeof(ClockItem) * max);
+	WigStore   *store = wig_store_open();
+	TimestampTz next;
+	TimestampTz again;
+	int			left;
+	int			n = wig_lease_scan_expired(store, now, max, instances, ns, &next);
+
+	wig_store_close(store);
+	for (int i = 0; i < n; i++)
+		items[i] = (ClockItem) {false, {0, instances[i], ns[i]}};
+	again = move_items(items, n, duty->careful, &left);
+	duty->next = Min(again, next);
+	return n == max && left > 0;
+}
+
+const WigPass wig_passes[WIG_NPASSES] = {
+	{"firing timers", WIG_DEADLINE_TIMER, pass_timers},
+	{"expiring leases", WIG_DEADLINE_LEASE, pass_leases},
+};

@@ -1,0 +1,256 @@
+/*
+ * shmem.c
+ *	  Life cycle of the shared memory; see shmem.h for who may touch what.
+ */
+#include "wiggle.h"
+
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/shmem.h"
+
+#include "clock.h"
+#include "guc.h"
+#include "shmem.h"
+
+static shmem_request_hook_type prev_request_hook = NULL;
+static shmem_startup_hook_type prev_startup_hook = NULL;
+static WigShared *shared = NULL;
+static WigDatabase *mine = NULL;
+
+static int	tranche_shared;
+static int	tranche_queues;
+
+static Size
+database_size(void)
+{
+	return MAXALIGN(add_size(offsetof(WigDatabase, queues),
+							 mul_size(sizeof(WigQueue), wig_max_queues)));
+}
+
+static Size
+shared_size(void)
+{
+	return add_size(MAXALIGN(offsetof(WigShared, databases)),
+					mul_size(database_size(), wig_max_databases));
+}
+
+static WigDatabase *
+database_at(int i)
+{
+	return (WigDatabase *) ((char *) shared + MAXALIGN(offsetof(WigShared, databases)) +
+							i * database_size());
+}
+
+static void
+shmem_request(void)
+{
+	if (prev_request_hook)
+		prev_request_hook();
+	RequestAddinShmemSpace(shared_size());
+}
+
+static void
+shmem_startup(void)
+{
+	bool		found;
+
+	if (prev_startup_hook)
+		prev_startup_hook();
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	shared = ShmemInitStruct("wiggle", shared_size(), &found);
+	tranche_shared = LWLockNewTrancheId();
+	tranche_queues = LWLockNewTrancheId();
+	if (!found)
+	{
+		memset(shared, 0, shared_size());
+		LWLockInitialize(&shared->lock, tranche_shared);
+		pg_atomic_init_u32(&shared->lifecycle, 0);
+		for (int i = 0; i < wig_max_databases; i++)
+		{
+			WigDatabase *db = database_at(i);
+
+			SpinLockInit(&db->mutex);
+			LWLockInitialize(&db->queue_lock, tranche_queues);
+			pg_atomic_init_u64(&db->last_no, 0);
+			for (int d = 0; d < WIG_NDEADLINES; d++)
+				pg_atomic_init_u64(&db->deadlines[d], (uint64) WIG_NEVER);
+			pg_atomic_init_u64(&db->stopped_clock, 0);
+			pg_atomic_init_u32(&db->any_ready, 0);
+			pg_atomic_init_u32(&db->all_ready, 0);
+		}
+	}
+	LWLockRelease(AddinShmemInitLock);
+
+	LWLockRegisterTranche(tranche_shared, "wiggle_shared");
+	LWLockRegisterTranche(tranche_queues, "wiggle_queues");
+}
+
+void
+wig_shmem_init(void)
+{
+	prev_request_hook = shmem_request_hook;
+	shmem_request_hook = shmem_request;
+	prev_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = shmem_startup;
+}
+
+bool
+wig_shmem_available(void)
+{
+	return shared != NULL;
+}
+
+WigShared *
+wig_shared(void)
+{
+	return shared;
+}
+
+int
+wig_shmem_max_queues(void)
+{
+	return wig_max_queues;
+}
+
+/* Called with shared->lock held. */
+static WigDatabase *
+find_locked(Oid oid)
+{
+	for (int i = 0; i < wig_max_databases; i++)
+		if (database_at(i)->oid == oid)
+			return database_at(i);
+	return NULL;
+}
+
+WigDatabase *
+wig_database_find(Oid oid)
+{
+	WigDatabase *db;
+
+	LWLockAcquire(&shared->lock, LW_SHARED);
+	db = find_locked(oid);
+	LWLockRelease(&shared->lock);
+	return db;
+}
+
+/* A reused entry starts as an empty one: marks at the lowest key. */
+static void
+reset_entry(WigDatabase *db, Oid oid)
+{
+	db->oid = oid;
+	db->leave_until = 0;
+	db->worker_latch = NULL;
+	db->worker_pid = 0;
+	db->worker_wanted = false;
+	db->nqueues = 0;
+	pg_atomic_write_u64(&db->last_no, 0);
+	for (int d = 0; d < WIG_NDEADLINES; d++)
+		pg_atomic_write_u64(&db->deadlines[d], (uint64) WIG_NEVER);
+	pg_atomic_write_u64(&db->stopped_clock, 0);
+	pg_atomic_write_u32(&db->any_ready, 0);
+	pg_atomic_write_u32(&db->all_ready, 0);
+}
+
+WigDatabase *
+wig_database(void)
+{
+	WigDatabase *db;
+
+	if (mine != NULL && mine->oid == MyDatabaseId)
+		return mine;
+
+	if (shared == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("wiggle must be loaded via shared_preload_libraries"),
+				 errhint("Add wiggle to shared_preload_libraries and restart the server.")));
+
+	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+	db = find_locked(MyDatabaseId);
+	if (db == NULL)
+	{
+		db = find_locked(InvalidOid);
+		if (db != NULL)
+			reset_entry(db, MyDatabaseId);
+	}
+	LWLockRelease(&shared->lock);
+
+	if (db == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("more than %d databases of this cluster use wiggle", wig_max_databases),
+				 errhint("Raise wiggle.max_databases and restart the server.")));
+	mine = db;
+	return db;
+}
+
+void
+wig_database_forget(Oid oid)
+{
+	WigDatabase *db;
+
+	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+	db = find_locked(oid);
+	if (db != NULL)
+		db->oid = InvalidOid;
+	LWLockRelease(&shared->lock);
+}
+
+void
+wig_lifecycle_poke(void)
+{
+	Latch	   *launcher;
+
+	if (shared == NULL)
+		return;
+	pg_atomic_fetch_add_u32(&shared->lifecycle, 1);
+
+	LWLockAcquire(&shared->lock, LW_SHARED);
+	launcher = shared->launcher_latch;
+	for (int i = 0; i < wig_max_databases; i++)
+		if (OidIsValid(database_at(i)->oid))
+			wig_worker_poke(database_at(i));
+	LWLockRelease(&shared->lock);
+
+	if (launcher != NULL)
+		SetLatch(launcher);
+}
+
+void
+wig_worker_poke(WigDatabase *db)
+{
+	Latch	   *latch;
+
+	SpinLockAcquire(&db->mutex);
+	latch = db->worker_latch;
+	SpinLockRelease(&db->mutex);
+	if (latch != NULL)
+		SetLatch(latch);
+}
+
+int64
+wig_next_no(int64 (*floor) (void), TimestampTz now)
+{
+	WigDatabase *db = wig_database();
+	uint64		last = pg_atomic_read_u64(&db->last_no);
+	uint64		next;
+
+	if (last == 0)
+		last = Max(floor(), 1);
+
+	/*
+	 * Microseconds since the Unix epoch, so that numbers rise over restarts and
+	 * failovers without a sequence to carry over; bumped by one where instances
+	 * start within the same microsecond or the clock was set back.
+	 */
+	do
+	{
+		uint64		seen = pg_atomic_read_u64(&db->last_no);
+
+		next = Max(Max(last, seen) + 1, (uint64) wig_to_micros(now));
+		if (pg_atomic_compare_exchange_u64(&db->last_no, &seen, next))
+			break;
+	} while (true);
+	return (int64) next;
+}

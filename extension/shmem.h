@@ -1,0 +1,133 @@
+/*
+ * shmem.h
+ *	  What the backends and the clock worker of one database tell each other.
+ *
+ * Nothing here is the truth: rows are. Losing all of it (a crash restarts the
+ * cluster with empty shared memory) loses nothing but one fast path: marks
+ * start at the lowest key and the clock worker looks at its tables once.
+ *
+ * Who may touch what:
+ *	 WigShared.lock (LWLock)		which entry of databases[] belongs to whom
+ *	 WigDatabase.queue_lock			queues[], everything inside them
+ *	 WigDatabase.mutex				worker_latch, worker_pid, worker_wanted, leave_until
+ *	 atomics						by anyone
+ * Locks are never held together, and never across anything that can wait.
+ */
+#ifndef WIGGLE_SHMEM_H
+#define WIGGLE_SHMEM_H
+
+#include "wiggle.h"
+
+#include "port/atomics.h"
+#include "storage/latch.h"
+#include "storage/lwlock.h"
+#include "storage/spin.h"
+
+/* Order of wf_ready inside a queue: oldest instance first. */
+typedef struct WigKey
+{
+	int64		instance;
+	int32		n;
+} WigKey;
+
+#define WIG_RING	128			/* remembered keys below the mark */
+#define WIG_LOG		64			/* remembered recent insertions */
+
+/*
+ * One queue's low-water mark. Invariant: every row of wf_ready of this queue
+ * that is live, or whose insertion is in progress, has a key >= mark or stands
+ * in ring[]. A row whose deletion is in progress may be missed: whoever
+ * deletes restores its key when it aborts.
+ */
+typedef struct WigQueue
+{
+	uint16		name_len;
+	char		name[WIG_MAX_QUEUE];
+	bool		became_ready;	/* to be announced by the clock worker */
+	WigKey		mark;
+	TimestampTz walked_at;		/* when a claim last looked from the lowest key */
+	uint64		ninserts;		/* insertions ever noted; the last WIG_LOG in log[] */
+	WigKey		log[WIG_LOG];
+	int			nring;
+	WigKey		ring[WIG_RING];
+} WigQueue;
+
+/* What the clock worker waits for; each kind is looked for in a table of its own. */
+typedef enum WigDeadline
+{
+	WIG_DEADLINE_TIMER,
+	WIG_DEADLINE_LEASE,
+	WIG_NDEADLINES
+} WigDeadline;
+
+typedef struct WigDatabase
+{
+	Oid			oid;			/* InvalidOid: free */
+
+	slock_t		mutex;
+	Latch	   *worker_latch;	/* NULL while no clock worker runs */
+	int			worker_pid;		/* 0 while none runs */
+	bool		worker_wanted;	/* the extension was found: restart the worker */
+	TimestampTz leave_until;	/* the worker keeps away (DROP DATABASE …) */
+
+	pg_atomic_uint64 last_no;	/* highest instance number handed out, 0 = unknown */
+	pg_atomic_uint64 deadlines[WIG_NDEADLINES]; /* TimestampTz of the worker's next duties */
+	pg_atomic_uint64 stopped_clock; /* TimestampTz of a test's clock, 0 = runs */
+	pg_atomic_uint32 any_ready; /* some queue has became_ready set */
+	pg_atomic_uint32 all_ready; /* a queue without an entry became ready */
+
+	LWLock		queue_lock;
+	int			nqueues;
+	WigQueue	queues[FLEXIBLE_ARRAY_MEMBER];	/* wiggle.max_queues */
+} WigDatabase;
+
+typedef struct WigShared
+{
+	LWLock		lock;
+	Latch	   *launcher_latch;	/* under lock */
+	pg_atomic_uint32 lifecycle; /* bumped when databases or extensions come and go */
+	char		databases[FLEXIBLE_ARRAY_MEMBER];	/* wiggle.max_databases */
+} WigShared;
+
+/* Install the request and startup hooks; called while preloading. */
+extern void wig_shmem_init(void);
+
+/* Was the library preloaded, so that shared memory exists? */
+extern bool wig_shmem_available(void);
+
+/* The entry of the current database, made on first use. Raises an ERROR with a
+ * hint when the library was not preloaded or every entry is taken. */
+extern WigDatabase *wig_database(void);
+
+/* The entry of a database by oid, NULL when it has none. */
+extern WigDatabase *wig_database_find(Oid oid);
+
+/* Give an entry back once its database is dropped, so that nobody can be using it. */
+extern void wig_database_forget(Oid oid);
+
+extern WigShared *wig_shared(void);
+
+/* wiggle.max_queues as shared memory was sized with. */
+extern int	wig_shmem_max_queues(void);
+
+/* Databases or extensions came or went: the launcher and all workers look again. */
+extern void wig_lifecycle_poke(void);
+
+/* Set the clock worker's latch, if it runs. */
+extern void wig_worker_poke(WigDatabase *db);
+
+/* The next instance number: rises with time, unique in the database. `floor` is
+ * the highest number in the table, asked for once after a restart. */
+extern int64 wig_next_no(int64 (*floor) (void), TimestampTz now);
+
+static inline int
+wig_key_cmp(WigKey a, WigKey b)
+{
+	if (a.instance != b.instance)
+		return a.instance < b.instance ? -1 : 1;
+	if (a.n != b.n)
+		return a.n < b.n ? -1 : 1;
+	return 0;
+}
+
+#endif							/* WIGGLE_SHMEM_H */

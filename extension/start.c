@@ -1,0 +1,170 @@
+/*
+ * start.c
+ *	  Validation of a start, minting its id and its first token.
+ */
+#include "wiggle.h"
+
+#include "access/genam.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "catalog/namespace.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#include "clock.h"
+#include "drive.h"
+#include "ids.h"
+#include "jsontext.h"
+#include "scope.h"
+#include "shmem.h"
+#include "start.h"
+
+/* The store of the unit that is asking for the first number after a restart. */
+static WigStore *numbering_store;
+
+static int64
+highest_number(void)
+{
+	return wig_instance_last_no(numbering_store);
+}
+
+int32
+wig_shard_id(void)
+{
+	Oid			relid = get_relname_relid("wf_shard", get_namespace_oid(WIG_SCHEMA, false));
+	Relation	rel;
+	TupleTableSlot *row;
+	TableScanDesc scan;
+	Snapshot	snapshot;
+	int32		shard = WIG_NO_SHARD;
+
+	if (!OidIsValid(relid))
+		elog(ERROR, "table wiggle.wf_shard does not exist");
+	rel = table_open(relid, AccessShareLock);
+	row = table_slot_create(rel, NULL);
+	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	scan = table_beginscan(rel, snapshot, 0, NULL);
+	if (table_scan_getnextslot(scan, ForwardScanDirection, row))
+	{
+		bool		isnull;
+
+		shard = DatumGetInt32(slot_getattr(row, 1, &isnull));
+	}
+	table_endscan(scan);
+	UnregisterSnapshot(snapshot);
+	ExecDropSingleTupleTableSlot(row);
+	table_close(rel, AccessShareLock);
+	return shard;
+}
+
+char *
+wig_mint_id(void)
+{
+	char		part[WIG_PART_LEN];
+	char		id[WIG_ID_MAX + 1];
+	uint64		rnd;
+
+	if (!pg_strong_random(&rnd, sizeof(rnd)))
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("could not generate a random id")));
+	wig_part_encode(part, (uint64_t) wig_to_millis(wig_now()), rnd);
+	if (wig_id_format(id, "wfi", wig_shard_id(), part, WIG_PART_LEN) < 0)
+		elog(ERROR, "could not format an instance id");
+	return pstrdup(id);
+}
+
+static bool
+check_id(const char *id, WigRefusal *refusal)
+{
+	int32		shard;
+	int32		mine;
+
+	if (!wig_instance_id_valid(id, strlen(id), &shard))
+		return wig_refuse(refusal, 400, "'%.128s' is not an instance id; take one from wiggle.mint()", id);
+	mine = wig_shard_id();
+	if (shard == mine)
+		return true;
+	if (mine == WIG_NO_SHARD)
+		return wig_refuse(refusal, 400, "instance id %s belongs to shard %d; this database is no shard yet",
+						  id, shard);
+	return wig_refuse(refusal, 400, "instance id %s does not belong to this database, which is shard %d",
+					  id, mine);
+}
+
+static bool
+check_start(WigWork *work, const WigStart *start, const WigGraph **graph, WigRefusal *refusal)
+{
+	int32		version = start->version;
+	struct wig_json_info info;
+	struct wig_error err;
+
+	if (start->workflow == NULL || start->workflow[0] == '\0')
+		return wig_refuse(refusal, 400, "workflow name is required");
+	if (version < 0)
+		return wig_refuse(refusal, 400, "version must be positive, got %d", version);
+	if (start->correlation_id != NULL && strlen(start->correlation_id) > WIG_MAX_CORRELATION)
+		return wig_refuse(refusal, 400, "correlation id is longer than %d bytes", WIG_MAX_CORRELATION);
+	if (start->context != NULL &&
+		!wig_json_check(start->context, start->context_len, &info, &err))
+		return wig_refuse(refusal, 400, "context is not acceptable JSON: %s", err.message);
+
+	if (version == 0)
+		version = wig_graph_latest(work->store, start->workflow);
+	*graph = version == 0 ? NULL : wig_graph_get(work->store, start->workflow, version);
+	if (*graph == NULL)
+	{
+		if (start->version == 0)
+			return wig_refuse(refusal, 404, "workflow '%.200s' not found", start->workflow);
+		return wig_refuse(refusal, 404, "workflow '%.200s:%d' not found", start->workflow, version);
+	}
+	if ((*graph)->unsupported != NULL)
+		return wig_refuse(refusal, 400, "workflow '%s:%d' uses %s, which this version cannot run yet",
+						  start->workflow, version, (*graph)->unsupported);
+	return true;
+}
+
+bool
+wig_start(WigWork *work, const WigStart *start, WigStarted *started, WigRefusal *refusal)
+{
+	WigInstance inst = {0};
+	const WigGraph *graph = NULL;
+	const char *context = start->context ? start->context : "{}";
+	size_t		len = start->context ? start->context_len : 2;
+
+	if (start->id != NULL)
+	{
+		if (!check_id(start->id, refusal))
+			return false;
+		if (wig_instance_exists(work->store, start->id, &inst))
+		{
+			if (strcmp(inst.workflow, start->workflow ? start->workflow : "") != 0)
+				return wig_refuse(refusal, 409, "instance %s runs workflow '%s', not '%.200s'",
+								  start->id, inst.workflow, start->workflow);
+			started->id = inst.id;
+			started->status = inst.status;
+			return true;
+		}
+	}
+	if (!check_start(work, start, &graph, refusal))
+		return false;
+
+	numbering_store = work->store;
+	inst.no = wig_next_no(highest_number, work->now);
+	inst.id = start->id ? pstrdup(start->id) : wig_mint_id();
+	inst.workflow = pstrdup(graph->def->name);
+	inst.version = graph->def->version;
+	inst.status = WIG_INSTANCE_RUNNING;
+	inst.created_at = work->now;
+	inst.correlation_id = start->correlation_id ? pstrdup(start->correlation_id) : NULL;
+	inst.graph = graph;
+	wig_instance_insert(work->store, &inst);
+	wig_scope_insert(work->store, inst.no, WIG_ROOT_SCOPE, context, len);
+	wig_drive(work, &inst, graph->def->start, WIG_ROOT_SCOPE, NULL);
+
+	started->id = inst.id;
+	started->status = inst.status;
+	return true;
+}

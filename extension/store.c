@@ -1,0 +1,391 @@
+/*
+ * store.c
+ *	  Direct access to the hot tables; see store.h for the rules.
+ */
+#include "wiggle.h"
+
+#include "access/genam.h"
+#include "access/heapam.h"
+#include "access/relscan.h"
+#include "access/skey.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_collation.h"
+#include "commands/trigger.h"
+#include "executor/executor.h"
+#include "nodes/makefuncs.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#include "compat.h"
+#include "store.h"
+
+#define MAX_KEYS 3
+
+static const char *const table_names[WIG_NTABLES] = {
+	[WIG_TABLE_INSTANCE] = "wf_instance",
+	[WIG_TABLE_SCOPE] = "wf_scope",
+	[WIG_TABLE_TOKEN] = "wf_token",
+	[WIG_TABLE_READY] = "wf_ready",
+	[WIG_TABLE_LEASE] = "wf_lease",
+	[WIG_TABLE_TIMER] = "wf_timer",
+	[WIG_TABLE_DEFINITION] = "wf_definition",
+};
+
+static const struct
+{
+	const char *name;
+	WigTable	table;
+	RegProcedure equal[MAX_KEYS];	/* per index column */
+}			indexes[WIG_NINDEXES] = {
+	[WIG_INDEX_INSTANCE_NO] = {"wf_instance_pkey", WIG_TABLE_INSTANCE, {F_INT8EQ}},
+	[WIG_INDEX_INSTANCE_ID] = {"wf_instance_id_key", WIG_TABLE_INSTANCE, {F_TEXTEQ}},
+	[WIG_INDEX_SCOPE] = {"wf_scope_pkey", WIG_TABLE_SCOPE, {F_INT8EQ, F_INT4EQ}},
+	[WIG_INDEX_TOKEN] = {"wf_token_pkey", WIG_TABLE_TOKEN, {F_INT8EQ, F_INT4EQ}},
+	[WIG_INDEX_READY] = {"wf_ready_pkey", WIG_TABLE_READY, {F_TEXTEQ, F_INT8EQ, F_INT4EQ}},
+	[WIG_INDEX_LEASE] = {"wf_lease_pkey", WIG_TABLE_LEASE, {F_INT8EQ, F_INT4EQ}},
+	[WIG_INDEX_TIMER] = {"wf_timer_pkey", WIG_TABLE_TIMER, {F_TIMESTAMPTZ_EQ, F_INT8EQ, F_INT4EQ}},
+	[WIG_INDEX_DEFINITION] = {"wf_definition_pkey", WIG_TABLE_DEFINITION, {F_TEXTEQ, F_INT4EQ}},
+};
+
+typedef struct OpenTable
+{
+	Relation	rel;			/* NULL: not opened yet */
+	ResultRelInfo *result;
+	TupleTableSlot *row;		/* the last row fetched */
+	TupleTableSlot *scratch;	/* the row being written */
+} OpenTable;
+
+typedef struct OpenIndex
+{
+	Relation	rel;
+	IndexScanDesc scan;
+} OpenIndex;
+
+struct WigStore
+{
+	EState	   *estate;
+	EPQState	epq;
+	OpenTable	tables[WIG_NTABLES];
+	OpenIndex	indexes[WIG_NINDEXES];
+	bool		dirty;			/* written since the last step */
+};
+
+static Oid
+table_oid(WigTable table)
+{
+	Oid			schema = get_namespace_oid(WIG_SCHEMA, false);
+	Oid			oid = get_relname_relid(table_names[table], schema);
+
+	if (!OidIsValid(oid))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("table %s.%s does not exist", WIG_SCHEMA, table_names[table]),
+				 errhint("Drop and create the extension wiggle again.")));
+	return oid;
+}
+
+WigStore *
+wig_store_open(void)
+{
+	WigStore   *store = palloc0(sizeof(WigStore));
+	List	   *rtes = NIL;
+
+	/* What this transaction did before must be visible to, and writable by, us. */
+	CommandCounterIncrement();
+
+	store->estate = CreateExecutorState();
+	for (int i = 0; i < WIG_NTABLES; i++)
+	{
+		RangeTblEntry *rte = makeNode(RangeTblEntry);
+
+		rte->rtekind = RTE_RELATION;
+		rte->relid = table_oid(i);
+		rte->relkind = RELKIND_RELATION;
+		rte->rellockmode = RowExclusiveLock;
+		rtes = lappend(rtes, rte);
+	}
+	wig_init_range_table(store->estate, rtes);
+	store->estate->es_output_cid = GetCurrentCommandId(true);
+	store->estate->es_snapshot = ActiveSnapshotSet() ? GetActiveSnapshot() : InvalidSnapshot;
+	EvalPlanQualInit(&store->epq, store->estate, NULL, NIL, -1);
+	AfterTriggerBeginQuery();
+	return store;
+}
+
+static OpenTable *
+open_table(WigStore *store, WigTable table)
+{
+	OpenTable  *t = &store->tables[table];
+
+	if (t->rel == NULL)
+	{
+		RangeTblEntry *rte = list_nth(store->estate->es_range_table, table);
+		MemoryContext old = MemoryContextSwitchTo(store->estate->es_query_cxt);
+
+		t->rel = table_open(rte->relid, RowExclusiveLock);
+		t->result = makeNode(ResultRelInfo);
+		InitResultRelInfo(t->result, t->rel, table + 1, NULL, 0);
+		ExecOpenIndices(t->result, false);
+		t->row = table_slot_create(t->rel, NULL);
+		t->scratch = MakeSingleTupleTableSlot(RelationGetDescr(t->rel), &TTSOpsVirtual);
+		MemoryContextSwitchTo(old);
+	}
+	return t;
+}
+
+static OpenIndex *
+open_index(WigStore *store, WigIndex index)
+{
+	OpenIndex  *x = &store->indexes[index];
+
+	if (x->rel == NULL)
+	{
+		OpenTable  *t = open_table(store, indexes[index].table);
+
+		for (int i = 0; i < t->result->ri_NumIndices; i++)
+			if (strcmp(RelationGetRelationName(t->result->ri_IndexRelationDescs[i]),
+					   indexes[index].name) == 0)
+				x->rel = t->result->ri_IndexRelationDescs[i];
+		if (x->rel == NULL)
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_OBJECT),
+					 errmsg("index %s.%s does not exist", WIG_SCHEMA, indexes[index].name),
+					 errhint("Create it again as in the extension's script.")));
+	}
+	return x;
+}
+
+void
+wig_store_step(WigStore *store)
+{
+	if (!store->dirty)
+		return;
+	store->dirty = false;
+	CommandCounterIncrement();
+	store->estate->es_output_cid = GetCurrentCommandId(true);
+	ResetPerTupleExprContext(store->estate);
+}
+
+void
+wig_store_close(WigStore *store)
+{
+	for (int i = 0; i < WIG_NINDEXES; i++)
+		if (store->indexes[i].scan != NULL)
+			index_endscan(store->indexes[i].scan);
+
+	CommandCounterIncrement();
+	AfterTriggerEndQuery(store->estate);
+	EvalPlanQualEnd(&store->epq);
+	for (int i = 0; i < WIG_NTABLES; i++)
+	{
+		OpenTable  *t = &store->tables[i];
+
+		if (t->rel == NULL)
+			continue;
+		ExecDropSingleTupleTableSlot(t->row);
+		ExecDropSingleTupleTableSlot(t->scratch);
+		ExecCloseIndices(t->result);
+		table_close(t->rel, NoLock);
+	}
+	FreeExecutorState(store->estate);
+	pfree(store);
+}
+
+/* Position the index's scan on a key; made on first use and kept. */
+static IndexScanDesc
+position(WigStore *store, WigIndex index, const Datum *key, int nkeys)
+{
+	OpenIndex  *x = open_index(store, index);
+	ScanKeyData keys[MAX_KEYS];
+
+	for (int i = 0; i < nkeys; i++)
+		ScanKeyEntryInitialize(&keys[i], 0, i + 1, BTEqualStrategyNumber, InvalidOid,
+							   C_COLLATION_OID, indexes[index].equal[i], key[i]);
+
+	/* The number of keys is fixed when a scan begins. */
+	if (x->scan != NULL && x->scan->numberOfKeys != nkeys)
+	{
+		index_endscan(x->scan);
+		x->scan = NULL;
+	}
+	if (x->scan == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(store->estate->es_query_cxt);
+
+		x->scan = wig_index_beginscan(store->tables[indexes[index].table].rel, x->rel,
+									  SnapshotSelf, nkeys);
+		MemoryContextSwitchTo(old);
+	}
+	index_rescan(x->scan, keys, nkeys, NULL, 0);
+	return x->scan;
+}
+
+TupleTableSlot *
+wig_store_fetch(WigStore *store, WigIndex index, const Datum *key, int nkeys)
+{
+	IndexScanDesc scan = position(store, index, key, nkeys);
+	TupleTableSlot *row = store->tables[indexes[index].table].row;
+
+	return index_getnext_slot(scan, ForwardScanDirection, row) ? row : NULL;
+}
+
+TupleTableSlot *
+wig_store_fetch_last(WigStore *store, WigIndex index, const Datum *key, int nkeys)
+{
+	IndexScanDesc scan = position(store, index, key, nkeys);
+	TupleTableSlot *row = store->tables[indexes[index].table].row;
+
+	return index_getnext_slot(scan, BackwardScanDirection, row) ? row : NULL;
+}
+
+void
+wig_store_walk(WigStore *store, WigIndex index, const Datum *key, int nkeys)
+{
+	(void) position(store, index, key, nkeys);
+}
+
+TupleTableSlot *
+wig_store_next(WigStore *store, WigIndex index)
+{
+	OpenIndex  *x = &store->indexes[index];
+	TupleTableSlot *row = store->tables[indexes[index].table].row;
+
+	return index_getnext_slot(x->scan, ForwardScanDirection, row) ? row : NULL;
+}
+
+WigLockResult
+wig_store_lock(WigStore *store, WigTable table, LockWaitPolicy wait)
+{
+	OpenTable  *t = open_table(store, table);
+	ItemPointerData tid = t->row->tts_tid;
+	TM_FailureData failure;
+	TM_Result	result;
+
+	store->dirty = true;
+	result = table_tuple_lock(t->rel, &tid, SnapshotSelf, t->row,
+							  GetCurrentCommandId(true), LockTupleNoKeyExclusive, wait,
+							  TUPLE_LOCK_FLAG_FIND_LAST_VERSION, &failure);
+	switch (result)
+	{
+		case TM_Ok:
+			return WIG_LOCKED;
+		case TM_WouldBlock:
+			return WIG_LOCK_BUSY;
+		case TM_Deleted:
+		case TM_Updated:
+			return WIG_LOCK_GONE;
+		default:
+			elog(ERROR, "unexpected result %d of a row lock on %s", result, table_names[table]);
+	}
+	return WIG_LOCK_GONE;		/* keep the compiler quiet */
+}
+
+void
+wig_store_insert(WigStore *store, WigTable table, const Datum *values, const bool *nulls)
+{
+	OpenTable  *t = open_table(store, table);
+	int			natts = RelationGetDescr(t->rel)->natts;
+
+	ExecClearTuple(t->scratch);
+	memcpy(t->scratch->tts_values, values, natts * sizeof(Datum));
+	memcpy(t->scratch->tts_isnull, nulls, natts * sizeof(bool));
+	ExecStoreVirtualTuple(t->scratch);
+	ExecSimpleRelationInsert(t->result, store->estate, t->scratch);
+	store->dirty = true;
+}
+
+void
+wig_store_update(WigStore *store, WigTable table, const Datum *values,
+				 const bool *nulls, const bool *replace)
+{
+	OpenTable  *t = open_table(store, table);
+	int			natts = RelationGetDescr(t->rel)->natts;
+
+	slot_getallattrs(t->row);
+	ExecClearTuple(t->scratch);
+	for (int i = 0; i < natts; i++)
+	{
+		t->scratch->tts_values[i] = replace[i] ? values[i] : t->row->tts_values[i];
+		t->scratch->tts_isnull[i] = replace[i] ? nulls[i] : t->row->tts_isnull[i];
+	}
+	ExecStoreVirtualTuple(t->scratch);
+	ExecSimpleRelationUpdate(t->result, store->estate, &store->epq, t->row, t->scratch);
+	store->dirty = true;
+}
+
+/* With row triggers a delete must go through the executor; the lock says first
+ * whether it will succeed. */
+static bool
+delete_with_triggers(WigStore *store, OpenTable *t, ItemPointer tid,
+					 TupleTableSlot *row, LockWaitPolicy wait)
+{
+	TM_FailureData failure;
+
+	if (table_tuple_lock(t->rel, tid, SnapshotSelf, row, GetCurrentCommandId(true),
+						 LockTupleExclusive, wait, 0, &failure) != TM_Ok)
+		return false;
+	EvalPlanQualSetSlot(&store->epq, row);
+	ExecSimpleRelationDelete(t->result, store->estate, &store->epq, row);
+	return true;
+}
+
+static bool
+delete_row(WigStore *store, WigTable table, ItemPointer tid, TupleTableSlot *row, bool wait)
+{
+	OpenTable  *t = open_table(store, table);
+	TM_FailureData failure;
+	ItemPointerData target = *tid;
+
+	store->dirty = true;
+	CheckCmdReplicaIdentity(t->rel, CMD_DELETE);
+	if (t->rel->trigdesc != NULL)
+		return delete_with_triggers(store, t, &target, row,
+									wait ? LockWaitBlock : LockWaitSkip);
+
+	switch (table_tuple_delete(t->rel, &target, GetCurrentCommandId(true), SnapshotSelf,
+							   InvalidSnapshot, wait, &failure, false))
+	{
+		case TM_Ok:
+			return true;
+		case TM_BeingModified:
+		case TM_Deleted:
+		case TM_Updated:
+			return false;
+		case TM_SelfModified:
+			elog(ERROR, "row of %s was already written by this command", table_names[table]);
+		default:
+			elog(ERROR, "unexpected result of a delete on %s", table_names[table]);
+	}
+	return false;				/* keep the compiler quiet */
+}
+
+bool
+wig_store_delete(WigStore *store, WigTable table)
+{
+	OpenTable  *t = open_table(store, table);
+
+	return delete_row(store, table, &t->row->tts_tid, t->row, true);
+}
+
+bool
+wig_store_take(WigStore *store, WigTable table, ItemPointer tid, TupleTableSlot *row)
+{
+	return delete_row(store, table, tid, row, false);
+}
+
+Relation
+wig_store_heap(WigStore *store, WigTable table)
+{
+	return open_table(store, table)->rel;
+}
+
+Relation
+wig_store_index(WigStore *store, WigIndex index)
+{
+	return open_index(store, index)->rel;
+}

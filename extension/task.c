@@ -1,0 +1,192 @@
+/*
+ * task.c
+ *	  Finding leased tasks; failing, extending and releasing them.
+ */
+#include "wiggle.h"
+
+#include "common/pg_prng.h"
+#include "utils/timestamp.h"
+
+#include "ending.h"
+#include "guc.h"
+#include "ids.h"
+#include "task.h"
+#include "timer.h"
+
+bool
+wig_task_find(WigWork *work, const char *id, WigTask *task, WigRefusal *refusal)
+{
+	char		instance_id[WIG_ID_MAX + 1];
+	int32		n;
+
+	task->id = id;
+	if (id == NULL || !wig_task_id_parse(id, strlen(id), instance_id, &n) ||
+		!wig_instance_lock(work->store, instance_id, false, &task->inst, NULL) ||
+		!wig_token_read(work->store, &task->inst, n, &task->token))
+		return wig_refuse(refusal, 404, "task not found");
+	wig_work_tick(work);
+	return true;
+}
+
+const char *
+wig_task_status(WigWork *work, const WigTask *task)
+{
+	WigLease	lease;
+
+	switch (task->token.letter)
+	{
+		case 'R':
+			return wig_token_status_name(wig_lease_read(work->store, task->inst.no,
+														task->token.n, &lease)
+										 ? WIG_TOKEN_RUNNING : WIG_TOKEN_READY);
+		case 'W':
+			return wig_token_status_name(WIG_TOKEN_WAITING);
+		case 'D':
+			return wig_token_status_name(WIG_TOKEN_DONE);
+		case 'F':
+			return wig_token_status_name(WIG_TOKEN_FAILED);
+		case 'C':
+			return wig_token_status_name(WIG_TOKEN_CANCELLED);
+		default:
+			elog(ERROR, "token %d of instance %s has the unknown status \"%c\"",
+				 task->token.n, task->inst.id, task->token.letter);
+	}
+	return NULL;				/* keep the compiler quiet */
+}
+
+bool
+wig_task_check_lease(WigWork *work, const char *owner, WigTask *task, WigRefusal *refusal)
+{
+	/* The nonce behind the last '#' is the lease's secret: it is not shown. */
+	const char *nonce;
+
+	if (!wig_lease_read(work->store, task->inst.no, task->token.n, &task->lease))
+		return wig_refuse(refusal, 409, "task %s is %s, not RUNNING",
+						  task->id, wig_task_status(work, task));
+	if (owner != NULL && strcmp(task->lease.owner, owner) == 0)
+		return true;
+	nonce = strrchr(task->lease.owner, '#');
+	return wig_refuse(refusal, 409, "lease for task %s is held by %.*s", task->id,
+					  nonce ? (int) (nonce - task->lease.owner) : WIG_MAX_OWNER,
+					  task->lease.owner);
+}
+
+bool
+wig_task_was_settled_by(const WigTask *task, const char *owner)
+{
+	uint64		nonce;
+
+	return owner != NULL && task->token.nonce != 0 &&
+		wig_nonce_decode(owner, strlen(owner), &nonce) && nonce == task->token.nonce;
+}
+
+static uint64
+lease_nonce(const WigLease *lease)
+{
+	uint64		nonce = 0;
+
+	if (!wig_nonce_decode(lease->owner, strlen(lease->owner), &nonce))
+		nonce = 0;
+	return nonce;
+}
+
+/* Park a failed attempt until its backoff is over. */
+static void
+retry_later(WigWork *work, WigTask *task, int64 delay_ms, const char *last_error)
+{
+	WigToken   *token = &task->token;
+
+	token->available_at = TimestampTzPlusMilliseconds(work->now, delay_ms);
+	wig_token_set_status(work->store, &task->inst, token, WIG_TOKEN_RUNNING,
+						 delay_ms < wig_retry_park ? WIG_TOKEN_READY : WIG_TOKEN_WAITING,
+						 last_error);
+	wig_timer_insert(work->store, token->available_at, token->instance, token->n);
+}
+
+static void
+ready_again(WigWork *work, WigTask *task, const char *last_error)
+{
+	task->token.available_at = work->now;
+	wig_token_set_status(work->store, &task->inst, &task->token, WIG_TOKEN_RUNNING,
+						 WIG_TOKEN_READY, last_error);
+	wig_work_offer(work, &task->inst, &task->token);
+}
+
+void
+wig_task_attempt_failed(WigWork *work, WigTask *task, const char *reason,
+						const char *last_error, bool retryable)
+{
+	WigToken   *token = &task->token;
+	const struct wig_node *node = wig_graph_node(task->inst.graph, token->node);
+
+	wig_lease_delete(work->store);
+	token->attempt++;
+	token->nonce = lease_nonce(&task->lease);
+
+	if (retryable && token->attempt < node->retry.max_attempts)
+	{
+		int64		delay_ms = wig_retry_backoff(&node->retry, token->attempt,
+												 pg_prng_double(&pg_global_prng_state));
+
+		if (delay_ms > 0)
+			retry_later(work, task, delay_ms, last_error);
+		else
+			ready_again(work, task, last_error);
+		return;
+	}
+
+	token->started_at = task->lease.claimed_at;
+	token->finished_at = work->now;
+	wig_token_set_status(work->store, &task->inst, token, WIG_TOKEN_RUNNING,
+						 WIG_TOKEN_FAILED, last_error);
+	wig_end_instance(work, &task->inst, WIG_INSTANCE_FAILED, NULL,
+					 psprintf("%s: %s", node->name ? node->name : node->id, reason));
+}
+
+bool
+wig_task_fail(WigWork *work, const char *id, const char *owner, const char *message,
+			  bool retryable, bool asked_again, WigRefusal *refusal)
+{
+	WigTask		task;
+
+	if (!wig_task_find(work, id, &task, refusal))
+		return false;
+	if (asked_again && wig_task_was_settled_by(&task, owner))
+		return true;
+	if (!wig_task_check_lease(work, owner, &task, refusal))
+		return false;
+	if (message == NULL)
+		message = "";
+	wig_task_attempt_failed(work, &task, message, message, retryable);
+	return true;
+}
+
+bool
+wig_task_heartbeat(WigWork *work, const char *id, const char *owner, int64 extend_ms,
+				   TimestampTz *expires_at, WigRefusal *refusal)
+{
+	WigTask		task;
+
+	if (extend_ms < 0 || extend_ms > WIG_MAX_MILLIS)
+		return wig_refuse(refusal, 400, "extend_millis must be between 0 and " INT64_FORMAT ", got " INT64_FORMAT,
+						  WIG_MAX_MILLIS, extend_ms);
+	if (!wig_task_find(work, id, &task, refusal) ||
+		!wig_task_check_lease(work, owner, &task, refusal))
+		return false;
+	*expires_at = TimestampTzPlusMilliseconds(work->now, extend_ms);
+	wig_lease_extend(work->store, *expires_at);
+	return true;
+}
+
+bool
+wig_task_release(WigWork *work, const char *id, const char *owner, WigRefusal *refusal)
+{
+	WigTask		task;
+
+	if (!wig_task_find(work, id, &task, refusal) ||
+		!wig_task_check_lease(work, owner, &task, refusal))
+		return false;
+	wig_lease_delete(work->store);
+	ready_again(work, &task, NULL);
+	return true;
+}

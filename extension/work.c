@@ -1,0 +1,105 @@
+/*
+ * work.c
+ *	  Life cycle of a unit of work and its pending tokens.
+ */
+#include "wiggle.h"
+
+#include "clock.h"
+#include "ids.h"
+#include "ready.h"
+#include "work.h"
+
+WigWork *
+wig_work_begin(bool deferring)
+{
+	WigWork    *work = palloc0(sizeof(WigWork));
+
+	work->store = wig_store_open();
+	work->now = wig_now();
+	work->deferring = deferring;
+	return work;
+}
+
+void
+wig_work_end(WigWork *work)
+{
+	for (int i = 0; i < work->npending; i++)
+	{
+		WigPending *p = &work->pending[i];
+
+		if (!p->settled)
+			wig_ready_insert(work->store, p->queue, p->key, p->inst.graph->definition_id);
+	}
+	wig_store_close(work->store);
+	if (work->pending != NULL)
+		pfree(work->pending);
+	pfree(work);
+}
+
+void
+wig_work_tick(WigWork *work)
+{
+	wig_store_step(work->store);
+	work->now = wig_now();
+}
+
+const char *
+wig_node_queue(const struct wig_node *node)
+{
+	return node->queue != NULL ? node->queue : "";
+}
+
+void
+wig_work_offer(WigWork *work, const WigInstance *inst, const WigToken *token)
+{
+	const char *queue = wig_node_queue(wig_graph_node(inst->graph, token->node));
+	WigKey		key = {inst->no, token->n};
+	WigPending *p;
+
+	if (!work->deferring)
+	{
+		wig_ready_insert(work->store, queue, key, inst->graph->definition_id);
+		return;
+	}
+
+	if (work->npending == work->maxpending)
+	{
+		work->maxpending = Max(work->maxpending * 2, 64);
+		if (work->pending == NULL)
+			work->pending = palloc(work->maxpending * sizeof(WigPending));
+		else
+			work->pending = repalloc(work->pending, work->maxpending * sizeof(WigPending));
+	}
+	p = &work->pending[work->npending++];
+	p->settled = false;
+	p->key = key;
+	p->queue = queue;
+	p->inst = *inst;
+	p->token = *token;
+}
+
+bool
+wig_work_withdraw(WigWork *work, int64 instance, int32 n)
+{
+	for (int i = 0; i < work->npending; i++)
+	{
+		WigPending *p = &work->pending[i];
+
+		if (!p->settled && p->key.instance == instance && p->key.n == n)
+		{
+			p->settled = true;
+			return true;
+		}
+	}
+	return false;
+}
+
+char *
+wig_task_id(const WigInstance *inst, int32 n)
+{
+	char		buf[WIG_ID_MAX + 1];
+
+	if (wig_task_id_format(buf, inst->id, strlen(inst->id), n) < 0)
+		elog(ERROR, "instance id \"%s\" is not one of this engine", inst->id);
+	return pstrdup(buf);
+}
