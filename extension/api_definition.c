@@ -192,7 +192,7 @@ wig_definition(PG_FUNCTION_ARGS)
 	Datum		result;
 
 	wig_guard_read();
-	store = wig_store_open();
+	store = wig_store_open(false);
 	if (name != NULL)
 	{
 		version = PG_ARGISNULL(1) ? wig_graph_latest(store, name) : PG_GETARG_INT32(1);

@@ -90,6 +90,15 @@ ring_remove(WigQueue *q, WigKey key)
 		}
 }
 
+static bool
+noted_since(const WigQueue *q, uint64 since, WigKey key)
+{
+	for (uint64 i = since; i < q->ninserts; i++)
+		if (wig_key_cmp(q->log[i % WIG_LOG], key) == 0)
+			return true;
+	return false;
+}
+
 void
 wig_mark_raise(const char *queue, const WigMarkView *view, WigKey reached,
 			   const WigKey *gone, int ngone)
@@ -99,26 +108,19 @@ wig_mark_raise(const char *queue, const WigMarkView *view, WigKey reached,
 
 	LWLockAcquire(&db->queue_lock, LW_EXCLUSIVE);
 	q = find_queue(db, queue, strlen(queue));
-	if (q != NULL)
+
+	/* More insertions than the log holds: learn nothing, stay where it is. */
+	if (q != NULL && view->remembered && q->ninserts - view->ninserts <= WIG_LOG)
 	{
-		uint64		missed = q->ninserts - view->ninserts;
-
+		/* A key that was noted meanwhile is live again, whatever we saw. */
 		for (int i = 0; i < ngone; i++)
-			ring_remove(q, gone[i]);
-
-		/* More insertions than the log holds: stay where it is. */
-		if (view->remembered && missed <= WIG_LOG)
-		{
-			for (uint64 i = 0; i < missed; i++)
-			{
-				WigKey		key = q->log[(q->ninserts - 1 - i) % WIG_LOG];
-
-				if (wig_key_cmp(key, reached) < 0)
-					reached = key;
-			}
-			if (wig_key_cmp(reached, q->mark) > 0)
-				q->mark = reached;
-		}
+			if (!noted_since(q, view->ninserts, gone[i]))
+				ring_remove(q, gone[i]);
+		for (uint64 i = view->ninserts; i < q->ninserts; i++)
+			if (wig_key_cmp(q->log[i % WIG_LOG], reached) < 0)
+				reached = q->log[i % WIG_LOG];
+		if (wig_key_cmp(reached, q->mark) > 0)
+			q->mark = reached;
 	}
 	LWLockRelease(&db->queue_lock);
 }

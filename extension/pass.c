@@ -70,15 +70,27 @@ move_carefully(const ClockItem *item, WigExpiry *outcome)
 	return ok;
 }
 
-/* Move the items; returns when to look again at those that could not be moved,
- * WIG_NEVER when there are none, and the first such item's index. */
-static TimestampTz
-move_items(const ClockItem *items, int n, bool careful, int *first_left)
+/* Where nothing can be moved, because somebody holds the locks of a whole batch,
+ * the next pass reaches further: what lies behind must not wait for them. */
+static int
+batch_size(const WigDuty *duty)
 {
+	return wig_clock_batch << Min(duty->stuck, 10);
+}
+
+/*
+ * Move the items; *first_left is the index of the first that could not be moved
+ * (n: none), *again when to look at such items again. True when some moved.
+ */
+static bool
+move_items(WigDuty *duty, const ClockItem *items, int n, int *first_left, TimestampTz *again)
+{
+	bool		careful = duty->careful;
 	WigWork    *work = careful ? NULL : wig_work_begin(false);
-	TimestampTz again = WIG_NEVER;
+	int			nleft = 0;
 
 	*first_left = n;
+	*again = WIG_NEVER;
 	for (int i = 0; i < n; i++)
 	{
 		WigExpiry	outcome = WIG_EXPIRY_DONE;
@@ -94,59 +106,64 @@ move_items(const ClockItem *items, int n, bool careful, int *first_left)
 			left = wig_now() + FAILED_RETRY_USECS;
 		if (outcome == WIG_EXPIRY_BUSY)
 			left = wig_now() + BUSY_RETRY_USECS;
-		if (left != WIG_NEVER)
-			*first_left = Min(*first_left, i);
-		again = Min(again, left);
+		if (left == WIG_NEVER)
+			continue;
+		nleft++;
+		*first_left = Min(*first_left, i);
+		*again = Min(*again, left);
 	}
 	if (work != NULL)
 		wig_work_end(work);
-	return again;
+	duty->stuck = nleft < n || n == 0 ? 0 : duty->stuck + 1;
+	return nleft < n;
 }
 
 static bool
 pass_timers(WigDuty *duty, TimestampTz now)
 {
-	int			max = wig_clock_batch;
+	int			max = batch_size(duty);
 	WigTimer   *due = palloc(sizeof(WigTimer) * max);
 	ClockItem	   *items = palloc(sizeof(ClockItem) * max);
-	WigStore   *store = wig_store_open();
+	WigStore   *store = wig_store_open(false);
 	TimestampTz next;
 	TimestampTz again;
+	bool		moved;
 	int			left;
 	int			n = wig_timer_scan_due(store, duty->from, now, max, due, &next);
 
 	wig_store_close(store);
 	for (int i = 0; i < n; i++)
 		items[i] = (ClockItem) {true, due[i]};
-	again = move_items(items, n, duty->careful, &left);
+	moved = move_items(duty, items, n, &left, &again);
 
 	/* Not before the first timer that is still there, however old it is. */
 	duty->from = left < n ? due[left].due_at : next;
 	if (duty->from == WIG_NEVER)
 		duty->from = now;
-	duty->next = Min(again, next);
-	return n == max && left > 0;
+	duty->next = moved ? Min(again, next) : (n > 0 ? again : next);
+	return n == max && moved;
 }
 
 static bool
 pass_leases(WigDuty *duty, TimestampTz now)
 {
-	int			max = wig_clock_batch;
+	int			max = batch_size(duty);
 	int64	   *instances = palloc(sizeof(int64) * max);
 	int32	   *ns = palloc(sizeof(int32) * max);
 	ClockItem	   *items = palloc(sizeof(ClockItem) * max);
-	WigStore   *store = wig_store_open();
+	WigStore   *store = wig_store_open(false);
 	TimestampTz next;
 	TimestampTz again;
+	bool		moved;
 	int			left;
 	int			n = wig_lease_scan_expired(store, now, max, instances, ns, &next);
 
 	wig_store_close(store);
 	for (int i = 0; i < n; i++)
 		items[i] = (ClockItem) {false, {0, instances[i], ns[i]}};
-	again = move_items(items, n, duty->careful, &left);
-	duty->next = Min(again, next);
-	return n == max && left > 0;
+	moved = move_items(duty, items, n, &left, &again);
+	duty->next = moved ? Min(again, next) : (n > 0 ? again : next);
+	return n == max && moved;
 }
 
 const WigPass wig_passes[WIG_NPASSES] = {

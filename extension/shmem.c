@@ -230,14 +230,14 @@ wig_worker_poke(WigDatabase *db)
 }
 
 int64
-wig_next_no(int64 (*floor) (void), TimestampTz now)
+wig_next_no(int64 (*floor) (void *arg), void *arg, TimestampTz now)
 {
 	WigDatabase *db = wig_database();
 	uint64		last = pg_atomic_read_u64(&db->last_no);
 	uint64		next;
 
 	if (last == 0)
-		last = Max(floor(), 1);
+		last = Max(floor(arg), 1);
 
 	/*
 	 * Microseconds since the Unix epoch, so that numbers rise over restarts and

@@ -118,7 +118,7 @@ extern void wig_worker_poke(WigDatabase *db);
 
 /* The next instance number: rises with time, unique in the database. `floor` is
  * the highest number in the table, asked for once after a restart. */
-extern int64 wig_next_no(int64 (*floor) (void), TimestampTz now);
+extern int64 wig_next_no(int64 (*floor) (void *arg), void *arg, TimestampTz now);
 
 static inline int
 wig_key_cmp(WigKey a, WigKey b)

@@ -21,13 +21,10 @@
 #include "shmem.h"
 #include "start.h"
 
-/* The store of the unit that is asking for the first number after a restart. */
-static WigStore *numbering_store;
-
 static int64
-highest_number(void)
+highest_number(void *store)
 {
-	return wig_instance_last_no(numbering_store);
+	return wig_instance_last_no(store);
 }
 
 int32
@@ -151,8 +148,7 @@ wig_start(WigWork *work, const WigStart *start, WigStarted *started, WigRefusal 
 	if (!check_start(work, start, &graph, refusal))
 		return false;
 
-	numbering_store = work->store;
-	inst.no = wig_next_no(highest_number, work->now);
+	inst.no = wig_next_no(highest_number, work->store, work->now);
 	inst.id = start->id ? pstrdup(start->id) : wig_mint_id();
 	inst.workflow = pstrdup(graph->def->name);
 	inst.version = graph->def->version;

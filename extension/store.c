@@ -72,6 +72,7 @@ struct WigStore
 	EPQState	epq;
 	OpenTable	tables[WIG_NTABLES];
 	OpenIndex	indexes[WIG_NINDEXES];
+	bool		writing;
 	bool		dirty;			/* written since the last step */
 };
 
@@ -90,14 +91,16 @@ table_oid(WigTable table)
 }
 
 WigStore *
-wig_store_open(void)
+wig_store_open(bool writing)
 {
 	WigStore   *store = palloc0(sizeof(WigStore));
 	List	   *rtes = NIL;
 
 	/* What this transaction did before must be visible to, and writable by, us. */
-	CommandCounterIncrement();
+	if (writing)
+		CommandCounterIncrement();
 
+	store->writing = writing;
 	store->estate = CreateExecutorState();
 	for (int i = 0; i < WIG_NTABLES; i++)
 	{
@@ -106,14 +109,15 @@ wig_store_open(void)
 		rte->rtekind = RTE_RELATION;
 		rte->relid = table_oid(i);
 		rte->relkind = RELKIND_RELATION;
-		rte->rellockmode = RowExclusiveLock;
+		rte->rellockmode = writing ? RowExclusiveLock : AccessShareLock;
 		rtes = lappend(rtes, rte);
 	}
 	wig_init_range_table(store->estate, rtes);
-	store->estate->es_output_cid = GetCurrentCommandId(true);
+	store->estate->es_output_cid = GetCurrentCommandId(writing);
 	store->estate->es_snapshot = ActiveSnapshotSet() ? GetActiveSnapshot() : InvalidSnapshot;
 	EvalPlanQualInit(&store->epq, store->estate, NULL, NIL, -1);
-	AfterTriggerBeginQuery();
+	if (writing)
+		AfterTriggerBeginQuery();
 	return store;
 }
 
@@ -127,7 +131,7 @@ open_table(WigStore *store, WigTable table)
 		RangeTblEntry *rte = list_nth(store->estate->es_range_table, table);
 		MemoryContext old = MemoryContextSwitchTo(store->estate->es_query_cxt);
 
-		t->rel = table_open(rte->relid, RowExclusiveLock);
+		t->rel = table_open(rte->relid, rte->rellockmode);
 		t->result = makeNode(ResultRelInfo);
 		InitResultRelInfo(t->result, t->rel, table + 1, NULL, 0);
 		ExecOpenIndices(t->result, false);
@@ -178,8 +182,11 @@ wig_store_close(WigStore *store)
 		if (store->indexes[i].scan != NULL)
 			index_endscan(store->indexes[i].scan);
 
-	CommandCounterIncrement();
-	AfterTriggerEndQuery(store->estate);
+	if (store->writing)
+	{
+		CommandCounterIncrement();
+		AfterTriggerEndQuery(store->estate);
+	}
 	EvalPlanQualEnd(&store->epq);
 	for (int i = 0; i < WIG_NTABLES; i++)
 	{

@@ -54,11 +54,12 @@ typedef enum WigIndex
 typedef struct WigStore WigStore;
 
 /*
- * Open a unit of work, on tables opened when first used; everything it holds
+ * Open a unit of work, for writing or only for reading (which a standby and a
+ * read-only transaction may), on tables opened when first used; everything it holds
  * belongs to the current resource owner and memory context, so that an ERROR
  * cleans up. close() fires what AFTER triggers there are.
  */
-extern WigStore *wig_store_open(void);
+extern WigStore *wig_store_open(bool writing);
 extern void wig_store_close(WigStore *store);
 
 /* Make what was written so far visible to later reads and writes of this unit. */

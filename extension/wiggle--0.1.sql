@@ -115,9 +115,14 @@ create table wf_shard (
 );
 comment on table wf_shard is 'The shard that this database is: one row, written once.';
 
-select pg_catalog.pg_extension_config_dump(t, '')
-  from unnest(array['wf_definition', 'wf_instance', 'wf_scope', 'wf_token', 'wf_ready',
-					'wf_lease', 'wf_timer', 'wf_shard']::pg_catalog.regclass[]) t;
+select pg_catalog.pg_extension_config_dump('wf_definition', '');
+select pg_catalog.pg_extension_config_dump('wf_instance', '');
+select pg_catalog.pg_extension_config_dump('wf_scope', '');
+select pg_catalog.pg_extension_config_dump('wf_token', '');
+select pg_catalog.pg_extension_config_dump('wf_ready', '');
+select pg_catalog.pg_extension_config_dump('wf_lease', '');
+select pg_catalog.pg_extension_config_dump('wf_timer', '');
+select pg_catalog.pg_extension_config_dump('wf_shard', '');
 
 -- Types ----------------------------------------------------------------------
 
@@ -280,16 +285,16 @@ begin
 		raise exception using errcode = 'WG404', message = 'instance not found';
 	end if;
 	return query
-	select regexp_replace(owner_row.id, '^wfi', 'tok') || '-' || t.n, t.node, node->>'kind',
+	select regexp_replace(owner_row.id, '^wfi', 'tok') || '-' || t.n, t.node, d.node->>'kind',
 		   case t.status when 'R' then case when l.owner is null then 'READY' else 'RUNNING' end
 						 when 'W' then 'WAITING' when 'D' then 'DONE'
 						 when 'F' then 'FAILED' when 'C' then 'CANCELLED' end,
-		   node->>'activity', t.attempt, t.available_at, l.owner, t.last_error,
+		   d.node->>'activity', t.attempt, t.available_at, l.owner, t.last_error,
 		   coalesce(t.started_at, l.claimed_at), t.finished_at, t.created_at
 	  from wiggle.wf_token t
-	  join wiggle.wf_definition d on d.name = owner_row.workflow and d.version = owner_row.version
-	  cross join lateral (select node from json_array_elements(d.body->'nodes') node
-						   where node->>'id' = t.node limit 1) node
+	  join (select e.node from wiggle.wf_definition f, json_array_elements(f.body->'nodes') e(node)
+			 where f.name = owner_row.workflow and f.version = owner_row.version) d
+		on d.node->>'id' = t.node
 	  left join wiggle.wf_lease l on l.instance = t.instance and l.n = t.n
 	 where t.instance = owner_row.no order by t.n;
 end

@@ -14,7 +14,7 @@ wig_work_begin(bool deferring)
 {
 	WigWork    *work = palloc0(sizeof(WigWork));
 
-	work->store = wig_store_open();
+	work->store = wig_store_open(true);
 	work->now = wig_now();
 	work->deferring = deferring;
 	return work;
