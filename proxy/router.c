@@ -22,6 +22,8 @@ router_find(const struct topology *topology, const char *id, size_t len,
 		return ROUTE_UNKNOWN;
 	if (topology->shards[index].state == SHARD_RETIRED)
 		return ROUTE_RETIRED;
+	if (!topology_serves(&topology->shards[index]))
+		return ROUTE_UNKNOWN;
 	*shard = index;
 	return ROUTE_OK;
 }

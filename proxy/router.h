@@ -13,7 +13,7 @@
 enum route
 {
 	ROUTE_OK,
-	ROUTE_UNKNOWN,				/* an id of a shard that is not listed */
+	ROUTE_UNKNOWN,				/* its shard is not listed, or holds no instances */
 	ROUTE_RETIRED				/* an id of a shard that is retired */
 };
 

@@ -60,12 +60,14 @@ static const char *const texts[STATEMENTS] = {
 	"select name, version, nodes from wiggle.register($1::pg_catalog.jsonb, $2::pg_catalog.bool)",
 	[SQL_DEFINITION] = "select wiggle.definition($1, $2::pg_catalog.int4)::pg_catalog.text",
 	[SQL_INSTANCE] =
-	"select " INSTANCE_COLUMNS("case when row_number() over w = 1 then i.context::pg_catalog.text end",
-							   "octet_length(i.context::pg_catalog.text) + count(*) over () * 256 > $2::pg_catalog.int8")
+	"with l as materialized (select i.*, i.context::pg_catalog.text as doc from wiggle.instance($1) i),"
+	" s as (select octet_length(doc) > $2::pg_catalog.int8 as over_bytes from l)"
+	" select " INSTANCE_COLUMNS("case when row_number() over w = 1 and not s.over_bytes then i.doc end",
+								"s.over_bytes")
 	", t.id, t.node_id, t.kind, t.status, t.activity, t.attempt, " MILLIS("t.available_at")
 	", t.lease_owner, t.last_error, " MILLIS("t.started_at") ", " MILLIS("t.finished_at") ", "
 	MILLIS("t.created_at")
-	" from wiggle.instance($1) i left join lateral wiggle.tokens(i.id) t on true"
+	" from l i cross join s left join lateral wiggle.tokens(i.id) t on true"
 	" window w as (order by t.created_at, t.id) order by t.created_at, t.id",
 
 	/*

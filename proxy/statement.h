@@ -36,7 +36,7 @@ enum statement
 	SQL_WORKFLOWS,
 	SQL_REGISTER,				/* $1 definition, $2 force */
 	SQL_DEFINITION,				/* $1 name, $2 version or NULL */
-	SQL_INSTANCE,				/* $1 id, $2 bytes of context and tokens at most */
+	SQL_INSTANCE,				/* $1 id, $2 bytes of context at most */
 	SQL_INSTANCES,				/* $1 workflow, $2 status, $3 correlation, $4 max, $5 bytes at most */
 	SQL_CANCEL					/* $1 id, $2 reason or NULL */
 };

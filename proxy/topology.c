@@ -449,7 +449,7 @@ check_roles(const struct reader *reader)
 			topology->home = i;
 		}
 		auths += (shard->roles & ROLE_AUTH) != 0;
-		serving += shard->state != SHARD_RETIRED;
+		serving += topology_serves(shard);
 		instances = instances || (shard->roles & ROLE_INSTANCES) != 0;
 	}
 	if (homes != 1)
@@ -675,5 +675,5 @@ topology_find(const struct topology *topology, int32_t id)
 bool
 topology_serves(const struct topology_shard *shard)
 {
-	return shard->state != SHARD_RETIRED;
+	return shard->state != SHARD_RETIRED && (shard->roles & (ROLE_INSTANCES | ROLE_HOME)) != 0;
 }

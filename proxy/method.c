@@ -1,0 +1,39 @@
+/*
+ * method.c
+ *	  The RPCs that this server answers.
+ */
+#include <string.h>
+
+#include "call.h"
+#include "rpc_cluster.h"
+#include "rpc_definition.h"
+#include "rpc_instance.h"
+#include "rpc_task.h"
+
+/* The ones called most come first: the search is linear. */
+static const struct method methods[] = {
+	{"PollTasks", rpc_poll_tasks},
+	{"ReportSteps", rpc_report_steps},
+	{"CompleteTask", rpc_complete_task},
+	{"HeartbeatTask", rpc_heartbeat_task},
+	{"FailTask", rpc_fail_task},
+	{"StartInstance", rpc_start_instance},
+	{"GetInstance", rpc_get_instance},
+	{"ListInstances", rpc_list_instances},
+	{"CancelInstance", rpc_cancel_instance},
+	{"GetWorkflow", rpc_get_workflow},
+	{"RegisterWorkflow", rpc_register_workflow},
+	{"ListWorkflows", rpc_list_workflows},
+	{"HealthCheck", rpc_health_check},
+};
+
+const struct method *
+method_find(const char *name, size_t len)
+{
+	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
+	{
+		if (strlen(methods[i].name) == len && memcmp(methods[i].name, name, len) == 0)
+			return &methods[i];
+	}
+	return NULL;
+}

@@ -1,0 +1,331 @@
+/*
+ * rpc_definition.c
+ *	  ListWorkflows, RegisterWorkflow, GetWorkflow.
+ *
+ * Every shard holds every definition. What is read is read from home, or from
+ * another shard while home cannot be reached.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "message.h"
+#include "rpc.h"
+#include "rpc_definition.h"
+#include "value.h"
+#include "wiggle.pb-c.h"
+
+typedef Com__Wiggle__Proto__WorkflowDefinition WorkflowDefinition;
+typedef Com__Wiggle__Proto__GetWorkflowRequest GetWorkflowRequest;
+
+/* ---- a question that any shard can answer ---- */
+
+struct lookup
+{
+	struct question question;	/* first: the side pool hands it back */
+	struct pending pending;
+	int			next;			/* shards tried so far: home, then the others by slot */
+	char		version[16];
+	void		(*answer) (struct lookup *lookup, const PGresult *result);
+};
+
+static void
+free_lookup(struct lookup *lookup)
+{
+	pending_close(&lookup->pending);
+	free(lookup);
+}
+
+/* The n-th shard to ask: home first. */
+static struct shard *
+candidate(int n)
+{
+	struct shard *home = shard_at(shard_topology()->home);
+
+	if (n == 0)
+		return home;
+	return shard_by_slot(n - 1 < home->slot ? n - 1 : n);
+}
+
+/* Ask the next shard that can be asked; refusal is the answer when there is none. */
+static void
+ask_next(struct lookup *lookup, const struct refusal *refusal)
+{
+	struct refusal own;
+
+	while (lookup->next < shard_slots())
+	{
+		struct shard *shard = candidate(lookup->next++);
+		enum submit submitted = shard_ask(shard, &lookup->question);
+
+		if (submitted == SUBMIT_OK)
+			return;
+		if (refusal == NULL)
+		{
+			shard_refuse(shard, submitted, &own);
+			refusal = &own;
+		}
+	}
+	pending_refuse(&lookup->pending, refusal);
+	free_lookup(lookup);
+}
+
+static void
+looked_up(struct question *question, const PGresult *result, const struct refusal *refusal)
+{
+	struct lookup *lookup = (struct lookup *) question;
+
+	if (result == NULL && refusal->status == GRPC_UNAVAILABLE && lookup->pending.call != NULL)
+	{
+		ask_next(lookup, refusal);
+		return;
+	}
+	if (result == NULL)
+		pending_refuse(&lookup->pending, refusal);
+	else
+		lookup->answer(lookup, result);
+	free_lookup(lookup);
+}
+
+static struct lookup *
+open_lookup(struct call *call, const ProtobufCMessageDescriptor *type,
+			void (*answer) (struct lookup *lookup, const PGresult *result))
+{
+	ProtobufCMessage *message = message_request(call, type);
+	struct lookup *lookup;
+
+	if (message == NULL)
+		return NULL;
+	lookup = xcalloc(1, sizeof(*lookup));
+	pending_open(&lookup->pending, call, message);
+	lookup->question.done = looked_up;
+	lookup->answer = answer;
+	return lookup;
+}
+
+/* ---- ListWorkflows ---- */
+
+static void
+answer_names(struct lookup *lookup, const PGresult *result)
+{
+	Com__Wiggle__Proto__WorkflowNames reply = COM__WIGGLE__PROTO__WORKFLOW_NAMES__INIT;
+	int			n = PQntuples(result);
+	char	  **names = xcalloc((size_t) n + 1, sizeof(*names));
+
+	for (int i = 0; i < n; i++)
+		names[i] = PQgetvalue(result, i, 0);
+	reply.workflows = names;
+	reply.n_workflows = (size_t) n;
+	pending_reply(&lookup->pending, &reply.base);
+	free(names);
+}
+
+void
+rpc_list_workflows(struct call *call)
+{
+	struct lookup *lookup = open_lookup(call, &com__wiggle__proto__empty__descriptor, answer_names);
+
+	if (lookup == NULL)
+		return;
+	lookup->question.statement = SQL_WORKFLOWS;
+	ask_next(lookup, NULL);
+}
+
+/* ---- GetWorkflow ---- */
+
+static void
+answer_definition(struct lookup *lookup, const PGresult *result)
+{
+	WorkflowDefinition reply = COM__WIGGLE__PROTO__WORKFLOW_DEFINITION__INIT;
+	struct buf	definition = BUF_INIT;
+	struct wig_error err = {.message = ""};
+
+	if (PQntuples(result) != 1 || PQgetisnull(result, 0, 0))
+		pending_fail(&lookup->pending, GRPC_NOT_FOUND, "workflow not found");
+	else if (!json_to_struct(PQgetvalue(result, 0, 0), (size_t) PQgetlength(result, 0, 0), &definition,
+							 &err))
+		pending_fail(&lookup->pending, GRPC_INTERNAL, "the stored definition cannot be sent: %s",
+					 err.message);
+	else
+	{
+		reply.definition.data = definition.data;
+		reply.definition.len = definition.len;
+		pending_reply(&lookup->pending, &reply.base);
+	}
+	buf_free(&definition);
+}
+
+void
+rpc_get_workflow(struct call *call)
+{
+	struct lookup *lookup = open_lookup(call, &com__wiggle__proto__get_workflow_request__descriptor,
+										answer_definition);
+	const GetWorkflowRequest *request;
+
+	if (lookup == NULL)
+		return;
+	request = (const GetWorkflowRequest *) lookup->pending.request;
+	lookup->question.statement = SQL_DEFINITION;
+	lookup->question.nparams = 2;
+	lookup->question.params[0] = request->name;
+	if (request->has_version_case != COM__WIGGLE__PROTO__GET_WORKFLOW_REQUEST__HAS_VERSION__NOT_SET)
+	{
+		snprintf(lookup->version, sizeof(lookup->version), "%d", request->version);
+		lookup->question.params[1] = lookup->version;
+	}
+	ask_next(lookup, NULL);
+}
+
+/* ---- RegisterWorkflow ---- */
+
+struct registration;
+
+struct registration_part
+{
+	struct question question;	/* first: the side pool hands it back */
+	struct registration *whole;
+};
+
+/*
+ * Home registers first, so that a definition that is refused is stored nowhere;
+ * then all the others at once. A registration that stops half-way is repeated by
+ * the client: what is there already is a success that changes nothing.
+ */
+struct registration
+{
+	struct pending pending;
+	struct registration_part *parts;	/* by slot */
+	int			waiting;
+	bool		spread;			/* home has it */
+	bool		failed;
+	struct refusal refusal;		/* of the first that failed */
+	char		name[WIDTH_WORKFLOW * 4 + 1];
+	char		version[16];
+	int64_t		nodes;
+};
+
+static void register_on(struct registration *registration, int slot);
+
+static void
+end_registration(struct registration *registration)
+{
+	Com__Wiggle__Proto__RegisterWorkflowResponse reply =
+		COM__WIGGLE__PROTO__REGISTER_WORKFLOW_RESPONSE__INIT;
+
+	if (registration->failed)
+		pending_refuse(&registration->pending, &registration->refusal);
+	else
+	{
+		reply.name = registration->name;
+		reply.version = registration->version;
+		reply.nodes = registration->nodes;
+		pending_reply(&registration->pending, &reply.base);
+	}
+	pending_close(&registration->pending);
+	free(registration->parts);
+	free(registration);
+}
+
+static void
+note_failure(struct registration *registration, const struct refusal *refusal)
+{
+	if (registration->failed)
+		return;
+	registration->failed = true;
+	registration->refusal = *refusal;
+}
+
+static void
+registered(struct question *question, const PGresult *result, const struct refusal *refusal)
+{
+	struct registration *registration = ((struct registration_part *) question)->whole;
+	int			home = shard_at(shard_topology()->home)->slot;
+
+	if (result == NULL)
+		note_failure(registration, refusal);
+	else if (!registration->spread && PQntuples(result) == 1)
+	{
+		snprintf(registration->name, sizeof(registration->name), "%s", PQgetvalue(result, 0, 0));
+		snprintf(registration->version, sizeof(registration->version), "%s", PQgetvalue(result, 0, 1));
+		registration->nodes = atoll(PQgetvalue(result, 0, 2));
+	}
+	if (!registration->spread && !registration->failed)
+	{
+		registration->spread = true;
+		registration->waiting += shard_slots() - 1;
+		for (int slot = 0; slot < shard_slots(); slot++)
+		{
+			if (slot != home)
+				register_on(registration, slot);
+		}
+	}
+	if (--registration->waiting == 0)
+		end_registration(registration);
+}
+
+/* One of `waiting` is this shard's, also when it cannot even be asked. */
+static void
+register_on(struct registration *registration, int slot)
+{
+	struct registration_part *part = &registration->parts[slot];
+	const WorkflowDefinition *request = (const WorkflowDefinition *) registration->pending.request;
+	struct shard *shard = shard_by_slot(slot);
+	struct refusal refusal;
+	enum submit submitted;
+
+	part->whole = registration;
+	part->question.statement = SQL_REGISTER;
+	part->question.nparams = 2;
+	part->question.params[0] = (const char *) registration->pending.json.data;
+	part->question.params[1] = request->force ? "t" : "f";
+	part->question.writes = true;
+	part->question.done = registered;
+	submitted = shard_ask(shard, &part->question);
+	if (submitted == SUBMIT_OK)
+		return;
+	shard_refuse(shard, submitted, &refusal);
+	note_failure(registration, &refusal);
+	registration->waiting--;
+}
+
+void
+rpc_register_workflow(struct call *call)
+{
+	ProtobufCMessage *message =
+		message_request(call, &com__wiggle__proto__workflow_definition__descriptor);
+	const WorkflowDefinition *request = (const WorkflowDefinition *) message;
+	struct registration *registration;
+	struct wig_error err = {.message = ""};
+
+	if (request == NULL)
+		return;
+	registration = xcalloc(1, sizeof(*registration));
+	registration->parts = xcalloc((size_t) shard_slots(), sizeof(*registration->parts));
+	pending_open(&registration->pending, call, message);
+	registration->waiting = 1;
+	if (!struct_to_json(request->definition.data, request->definition.len, &registration->pending.json,
+						&err))
+	{
+		registration->failed = true;
+		registration->refusal.status = GRPC_INVALID_ARGUMENT;
+		snprintf(registration->refusal.message, sizeof(registration->refusal.message), "definition: %s",
+				 err.message);
+		end_registration(registration);
+		return;
+	}
+	buf_cstr(&registration->pending.json);
+	for (int slot = 0; slot < shard_slots() && !registration->failed; slot++)
+	{
+		struct refusal refusal;
+
+		if (shard_usable(shard_by_slot(slot)))
+			continue;
+		refusal_unavailable(&refusal, shard_by_slot(slot)->entry->id, "",
+							"a definition is registered on every shard, and this one is down");
+		note_failure(registration, &refusal);
+	}
+	if (!registration->failed)
+		register_on(registration, shard_at(shard_topology()->home)->slot);
+	if (registration->failed)
+		end_registration(registration);
+}

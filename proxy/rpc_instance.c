@@ -1,0 +1,327 @@
+/*
+ * rpc_instance.c
+ *	  StartInstance, GetInstance, CancelInstance.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "ids.h"
+#include "message.h"
+#include "placement.h"
+#include "random.h"
+#include "router.h"
+#include "rpc.h"
+#include "rpc_instance.h"
+#include "view.h"
+#include "wiggle.pb-c.h"
+
+typedef Com__Wiggle__Proto__StartInstanceRequest StartInstanceRequest;
+typedef Com__Wiggle__Proto__GetInstanceRequest GetInstanceRequest;
+typedef Com__Wiggle__Proto__CancelInstanceRequest CancelInstanceRequest;
+
+static struct placement *placement;
+
+void
+rpc_instance_start(void)
+{
+	placement = placement_create(shard_topology());
+}
+
+/* ---- StartInstance ---- */
+
+struct start
+{
+	struct item item;			/* first: the lane hands it back */
+	struct pending pending;
+	char		id[WIG_ID_MAX + 1];
+};
+
+static void
+free_start(struct start *start)
+{
+	pending_close(&start->pending);
+	free(start);
+}
+
+static void
+started(struct item *item, const struct outcome *outcome)
+{
+	struct start *start = (struct start *) item;
+	const StartInstanceRequest *request = (const StartInstanceRequest *) start->pending.request;
+	Com__Wiggle__Proto__StartInstanceResponse reply =
+		COM__WIGGLE__PROTO__START_INSTANCE_RESPONSE__INIT;
+
+	reply.instance_id = start->id;
+	reply.workflow = request->workflow;
+	if (outcome->status == GRPC_OK)
+		pending_reply(&start->pending, &reply.base);
+	else
+		pending_outcome(&start->pending, outcome);
+	free_start(start);
+}
+
+static int64_t
+wall_clock_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/*
+ * The shard that placement gives; while that one is down, the next that is not,
+ * since a new instance may live on any of them.
+ */
+static struct shard *
+place(int64_t now_ms)
+{
+	struct shard *first = shard_at(placement_pick(placement, now_ms));
+	struct shard *shard = first;
+
+	for (int i = 0; i < 4 * shard_slots(); i++)
+	{
+		if (shard != NULL && shard_usable(shard))
+			return shard;
+		shard = shard_at(placement_pick(placement, now_ms));
+	}
+	return first;
+}
+
+static bool
+fill_start(struct start *start, struct wig_error *err)
+{
+	const StartInstanceRequest *request = (const StartInstanceRequest *) start->pending.request;
+	struct buf *json = &start->pending.json;
+	size_t		from;
+
+	if (!rpc_width("workflow", request->workflow, WIDTH_WORKFLOW, err) ||
+		!rpc_json(&request->context, "context", json, &from, err))
+		return false;
+	if (rpc_json_null(json, from))
+	{
+		json->len = from;
+		buf_text(json, "{}");
+	}
+	start->item.kind = ITEM_START;
+	start->item.done = started;
+	start->item.start = (struct item_start) {
+		.id = start->id,
+		.workflow = request->workflow,
+		.context = (const char *) json->data,
+		.context_len = json->len,
+	};
+	if (request->has_version_case != COM__WIGGLE__PROTO__START_INSTANCE_REQUEST__HAS_VERSION__NOT_SET)
+	{
+		start->item.start.has_version = true;
+		start->item.start.version = request->version;
+	}
+	if (request->has_correlation_id_case !=
+		COM__WIGGLE__PROTO__START_INSTANCE_REQUEST__HAS_CORRELATION_ID__NOT_SET)
+	{
+		start->item.start.correlation_id = request->correlation_id;
+		return rpc_width("correlation_id", request->correlation_id, WIDTH_CORRELATION, err);
+	}
+	return true;
+}
+
+void
+rpc_start_instance(struct call *call)
+{
+	ProtobufCMessage *message =
+		message_request(call, &com__wiggle__proto__start_instance_request__descriptor);
+	struct wig_error err = {.message = ""};
+	struct refusal refusal;
+	struct start *start;
+	struct shard *shard;
+	enum submit submitted;
+	char		part[WIG_PART_LEN];
+	int64_t		now_ms = wall_clock_ms();
+
+	if (message == NULL)
+		return;
+	start = xcalloc(1, sizeof(*start));
+	pending_open(&start->pending, call, message);
+	if (!fill_start(start, &err))
+	{
+		pending_fail(&start->pending, GRPC_INVALID_ARGUMENT, "%s", err.message);
+		free_start(start);
+		return;
+	}
+	shard = place(now_ms);
+	if (shard == NULL)
+	{
+		pending_fail(&start->pending, GRPC_UNAVAILABLE,
+					 "the generation in force places new instances on a shard that is retired");
+		free_start(start);
+		return;
+	}
+	wig_part_encode(part, (uint64_t) now_ms, random_u64());
+	wig_id_format(start->id, "wfi", shard->entry->id, part, sizeof(part));
+	submitted = shard_submit(shard, &start->item, router_hash(start->id, strlen(start->id)));
+	if (submitted == SUBMIT_OK)
+		return;
+	shard_refuse(shard, submitted, &refusal);
+	pending_refuse(&start->pending, &refusal);
+	free_start(start);
+}
+
+/* ---- GetInstance, CancelInstance: one question each ---- */
+
+struct inquiry
+{
+	struct question question;	/* first: the side pool hands it back */
+	struct pending pending;
+	char		bytes[24];
+	void		(*answer) (struct inquiry *inquiry, const PGresult *result);
+};
+
+static void
+inquired(struct question *question, const PGresult *result, const struct refusal *refusal)
+{
+	struct inquiry *inquiry = (struct inquiry *) question;
+
+	if (result == NULL)
+		pending_refuse(&inquiry->pending, refusal);
+	else if (inquiry->pending.call != NULL)
+		inquiry->answer(inquiry, result);
+	pending_close(&inquiry->pending);
+	free(inquiry);
+}
+
+static struct inquiry *
+open_inquiry(struct call *call, const ProtobufCMessageDescriptor *type,
+			 void (*answer) (struct inquiry *inquiry, const PGresult *result))
+{
+	ProtobufCMessage *message = message_request(call, type);
+	struct inquiry *inquiry;
+
+	if (message == NULL)
+		return NULL;
+	inquiry = xcalloc(1, sizeof(*inquiry));
+	pending_open(&inquiry->pending, call, message);
+	inquiry->question.done = inquired;
+	inquiry->answer = answer;
+	return inquiry;
+}
+
+static void
+ask(struct inquiry *inquiry, const char *id)
+{
+	struct refusal refusal;
+	struct shard *shard = rpc_route(id, "instance", &refusal);
+	enum submit submitted;
+
+	if (shard != NULL)
+	{
+		submitted = shard_ask(shard, &inquiry->question);
+		if (submitted == SUBMIT_OK)
+			return;
+		shard_refuse(shard, submitted, &refusal);
+	}
+	inquired(&inquiry->question, NULL, &refusal);
+}
+
+static void
+answer_instance(struct inquiry *inquiry, const PGresult *result)
+{
+	Com__Wiggle__Proto__InstanceDetail reply = COM__WIGGLE__PROTO__INSTANCE_DETAIL__INIT;
+	Com__Wiggle__Proto__InstanceView view = COM__WIGGLE__PROTO__INSTANCE_VIEW__INIT;
+	Com__Wiggle__Proto__Token *tokens;
+	Com__Wiggle__Proto__Token **pointers;
+	struct wig_error err = {.message = ""};
+	int			n = PQntuples(result);
+
+	if (n == 0)
+	{
+		pending_fail(&inquiry->pending, GRPC_NOT_FOUND, "instance not found");
+		return;
+	}
+	if (strcmp(PQgetvalue(result, 0, INSTANCE_OVER), "t") == 0)
+	{
+		pending_fail(&inquiry->pending, GRPC_RESOURCE_EXHAUSTED,
+					 "the instance's context has more than %zu bytes; read it with SQL", REPLY_MAX_BYTES);
+		return;
+	}
+	if (!view_instance(result, 0, &view, &err))
+	{
+		pending_fail(&inquiry->pending, GRPC_INTERNAL, "the instance's context cannot be sent: %s",
+					 err.message);
+		return;
+	}
+	tokens = xcalloc((size_t) n, sizeof(*tokens));
+	pointers = xcalloc((size_t) n, sizeof(*pointers));
+	for (int i = 0; i < n; i++)
+	{
+		if (PQgetisnull(result, i, TOKEN_ID))
+			continue;
+		com__wiggle__proto__token__init(&tokens[i]);
+		view_token(result, i, &tokens[i]);
+		pointers[reply.n_tokens++] = &tokens[i];
+	}
+	reply.instance = &view;
+	reply.tokens = pointers;
+	pending_reply(&inquiry->pending, &reply.base);
+	free(view.context.data);
+	free(tokens);
+	free(pointers);
+}
+
+void
+rpc_get_instance(struct call *call)
+{
+	struct inquiry *inquiry =
+		open_inquiry(call, &com__wiggle__proto__get_instance_request__descriptor, answer_instance);
+	const GetInstanceRequest *request;
+
+	if (inquiry == NULL)
+		return;
+	request = (const GetInstanceRequest *) inquiry->pending.request;
+	inquiry->question.statement = SQL_INSTANCE;
+	inquiry->question.nparams = 2;
+	inquiry->question.params[0] = request->instance_id;
+	snprintf(inquiry->bytes, sizeof(inquiry->bytes), "%zu", REPLY_MAX_BYTES);
+	inquiry->question.params[1] = inquiry->bytes;
+	ask(inquiry, request->instance_id);
+}
+
+static void
+answer_cancel(struct inquiry *inquiry, const PGresult *result)
+{
+	const CancelInstanceRequest *request =
+		(const CancelInstanceRequest *) inquiry->pending.request;
+	Com__Wiggle__Proto__CancelInstanceResponse reply =
+		COM__WIGGLE__PROTO__CANCEL_INSTANCE_RESPONSE__INIT;
+
+	(void) result;
+	reply.cancelled = request->instance_id;
+	pending_reply(&inquiry->pending, &reply.base);
+}
+
+void
+rpc_cancel_instance(struct call *call)
+{
+	struct inquiry *inquiry =
+		open_inquiry(call, &com__wiggle__proto__cancel_instance_request__descriptor, answer_cancel);
+	const CancelInstanceRequest *request;
+	struct wig_error err = {.message = ""};
+
+	if (inquiry == NULL)
+		return;
+	request = (const CancelInstanceRequest *) inquiry->pending.request;
+	if (!rpc_width("reason", request->reason, WIDTH_REASON, &err))
+	{
+		pending_fail(&inquiry->pending, GRPC_INVALID_ARGUMENT, "%s", err.message);
+		pending_close(&inquiry->pending);
+		free(inquiry);
+		return;
+	}
+	inquiry->question.statement = SQL_CANCEL;
+	inquiry->question.nparams = 2;
+	inquiry->question.params[0] = request->instance_id;
+	inquiry->question.params[1] = *request->reason != '\0' ? request->reason : NULL;
+	inquiry->question.writes = true;
+	ask(inquiry, request->instance_id);
+}

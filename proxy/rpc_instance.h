@@ -1,0 +1,18 @@
+/*
+ * rpc_instance.h
+ *	  Handlers of calls about instances.
+ */
+#ifndef WIGGLE_PROXY_RPC_INSTANCE_H
+#define WIGGLE_PROXY_RPC_INSTANCE_H
+
+#include "call.h"
+
+extern void rpc_start_instance(struct call *call);
+extern void rpc_get_instance(struct call *call);
+extern void rpc_cancel_instance(struct call *call);
+extern void rpc_list_instances(struct call *call);	/* rpc_list.c */
+
+/* The placement of new instances: made once, before any call. */
+extern void rpc_instance_start(void);
+
+#endif							/* WIGGLE_PROXY_RPC_INSTANCE_H */

@@ -1,0 +1,277 @@
+/*
+ * rpc_list.c
+ *	  ListInstances: every shard asked at once, merged newest first.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "message.h"
+#include "rpc.h"
+#include "rpc_instance.h"
+#include "view.h"
+#include "wiggle.pb-c.h"
+
+#define DEFAULT_LIMIT	50
+
+/* What one listing holds in memory is bounded, whatever a client asks for. */
+#define MAX_LIMIT		10000
+
+typedef Com__Wiggle__Proto__ListInstancesRequest ListInstancesRequest;
+typedef Com__Wiggle__Proto__InstanceView InstanceView;
+
+struct listing;
+
+struct listing_part
+{
+	struct question question;	/* first: the side pool hands it back */
+	struct listing *whole;
+};
+
+/* A row of one of the results, for sorting. */
+struct listed
+{
+	const PGresult *result;
+	int			row;
+	int64_t		created;		/* µs */
+	const char *id;
+};
+
+struct listing
+{
+	struct pending pending;
+	struct listing_part *parts; /* by slot */
+	PGresult  **results;		/* by slot, owned */
+	int			waiting;		/* shards not answered, and one while they are asked */
+	int			limit;
+	char		limit_text[16];
+	char		bytes_text[24];
+	char	   *status;
+};
+
+static const char *const statuses[] = {
+	"RUNNING", "COMPLETED", "FAILED", "CANCELLED", "COMPENSATING", "COMPENSATED",
+	"COMPENSATION_FAILED", NULL
+};
+
+static void
+free_listing(struct listing *listing)
+{
+	for (int slot = 0; slot < shard_slots(); slot++)
+		PQclear(listing->results[slot]);
+	free(listing->results);
+	free(listing->parts);
+	free(listing->status);
+	pending_close(&listing->pending);
+	free(listing);
+}
+
+/* Newest first; of one moment, the greater id first. */
+static int
+compare_listed(const void *a, const void *b)
+{
+	const struct listed *x = a;
+	const struct listed *y = b;
+
+	if (x->created != y->created)
+		return x->created > y->created ? -1 : 1;
+	return strcmp(y->id, x->id);
+}
+
+/* All rows of all shards in order; *n is set. False when some shard has too much. */
+static bool
+merge(const struct listing *listing, struct listed **rows, int *n)
+{
+	int			total = 0;
+
+	*n = 0;
+	for (int slot = 0; slot < shard_slots(); slot++)
+		total += PQntuples(listing->results[slot]);
+	*rows = xcalloc((size_t) total + 1, sizeof(**rows));
+	for (int slot = 0; slot < shard_slots(); slot++)
+	{
+		const PGresult *result = listing->results[slot];
+
+		for (int row = 0; row < PQntuples(result); row++)
+		{
+			if (strcmp(PQgetvalue(result, row, INSTANCE_OVER), "t") == 0)
+				return false;
+			(*rows)[(*n)++] = (struct listed) {
+				.result = result,
+				.row = row,
+				.created = strtoll(PQgetvalue(result, row, INSTANCE_CREATED_EXACT), NULL, 10),
+				.id = PQgetvalue(result, row, INSTANCE_ID),
+			};
+		}
+	}
+	qsort(*rows, (size_t) *n, sizeof(**rows), compare_listed);
+	if (*n > listing->limit)
+		*n = listing->limit;
+	return true;
+}
+
+static void
+reply_rows(struct listing *listing, const struct listed *rows, int n)
+{
+	Com__Wiggle__Proto__InstanceList reply = COM__WIGGLE__PROTO__INSTANCE_LIST__INIT;
+	InstanceView *views = xcalloc((size_t) n + 1, sizeof(*views));
+	InstanceView **pointers = xcalloc((size_t) n + 1, sizeof(*pointers));
+	struct wig_error err = {.message = ""};
+	bool		ok = true;
+
+	for (int i = 0; i < n && ok; i++)
+	{
+		com__wiggle__proto__instance_view__init(&views[i]);
+		ok = view_instance(rows[i].result, rows[i].row, &views[i], &err);
+		pointers[i] = &views[i];
+	}
+	reply.instances = pointers;
+	reply.n_instances = (size_t) n;
+	if (ok)
+		pending_reply(&listing->pending, &reply.base);
+	else
+		pending_fail(&listing->pending, GRPC_INTERNAL, "an instance's context cannot be sent: %s",
+					 err.message);
+	for (int i = 0; i < n; i++)
+		free(views[i].context.data);
+	free(views);
+	free(pointers);
+}
+
+/* Answer when the last shard has answered. */
+static void
+one_less(struct listing *listing)
+{
+	struct listed *rows = NULL;
+	int			n;
+
+	if (--listing->waiting > 0)
+		return;
+	if (listing->pending.call != NULL)
+	{
+		if (merge(listing, &rows, &n))
+			reply_rows(listing, rows, n);
+		else
+			pending_fail(&listing->pending, GRPC_RESOURCE_EXHAUSTED,
+						 "the instances have more than %zu bytes of context; ask for fewer with limit",
+						 REPLY_MAX_BYTES);
+		free(rows);
+	}
+	free_listing(listing);
+}
+
+static void
+listed(struct question *question, const PGresult *result, const struct refusal *refusal)
+{
+	struct listing_part *part = (struct listing_part *) question;
+	struct listing *listing = part->whole;
+
+	/* a list without one shard's instances would be a lie */
+	if (result == NULL)
+		pending_refuse(&listing->pending, refusal);
+	else
+		listing->results[part - listing->parts] =
+			PQcopyResult(result, PG_COPYRES_ATTRS | PG_COPYRES_TUPLES);
+	one_less(listing);
+}
+
+/* The status in capitals; false when there is none of this name. */
+static bool
+read_status(const char *text, char **out, struct wig_error *err)
+{
+	char	   *status = xstrdup(text);
+
+	for (char *p = status; *p != '\0'; p++)
+		*p = (char) toupper((unsigned char) *p);
+	for (int i = 0; statuses[i] != NULL; i++)
+	{
+		if (strcmp(statuses[i], status) == 0)
+		{
+			*out = status;
+			return true;
+		}
+	}
+	wig_fail(err, "No enum constant com.wiggle.core.InstanceStatus.%.100s", status);
+	free(status);
+	return false;
+}
+
+static bool
+fill_params(struct listing *listing, const char **params, struct wig_error *err)
+{
+	const ListInstancesRequest *request = (const ListInstancesRequest *) listing->pending.request;
+
+	listing->limit = request->limit <= 0 ? DEFAULT_LIMIT
+		: request->limit < MAX_LIMIT ? request->limit : MAX_LIMIT;
+	snprintf(listing->limit_text, sizeof(listing->limit_text), "%d", listing->limit);
+	snprintf(listing->bytes_text, sizeof(listing->bytes_text), "%zu", REPLY_MAX_BYTES);
+	params[3] = listing->limit_text;
+	params[4] = listing->bytes_text;
+	if (request->has_correlation_id_case !=
+		COM__WIGGLE__PROTO__LIST_INSTANCES_REQUEST__HAS_CORRELATION_ID__NOT_SET)
+	{
+		params[2] = request->correlation_id;
+		return true;
+	}
+	if (request->has_workflow_case !=
+		COM__WIGGLE__PROTO__LIST_INSTANCES_REQUEST__HAS_WORKFLOW__NOT_SET)
+		params[0] = request->workflow;
+	if (request->has_status_case !=
+		COM__WIGGLE__PROTO__LIST_INSTANCES_REQUEST__HAS_STATUS__NOT_SET)
+	{
+		if (!read_status(request->status, &listing->status, err))
+			return false;
+		params[1] = listing->status;
+	}
+	return true;
+}
+
+static void
+ask_all(struct listing *listing, const char *const *params)
+{
+	listing->waiting = shard_slots() + 1;
+	for (int slot = 0; slot < shard_slots(); slot++)
+	{
+		struct listing_part *part = &listing->parts[slot];
+		struct refusal refusal;
+		enum submit submitted;
+
+		part->whole = listing;
+		part->question.statement = SQL_INSTANCES;
+		part->question.nparams = 5;
+		memcpy(part->question.params, params, 5 * sizeof(*params));
+		part->question.done = listed;
+		submitted = shard_ask(shard_by_slot(slot), &part->question);
+		if (submitted == SUBMIT_OK)
+			continue;
+		shard_refuse(shard_by_slot(slot), submitted, &refusal);
+		pending_refuse(&listing->pending, &refusal);
+		one_less(listing);
+	}
+	one_less(listing);
+}
+
+void
+rpc_list_instances(struct call *call)
+{
+	ProtobufCMessage *message =
+		message_request(call, &com__wiggle__proto__list_instances_request__descriptor);
+	const char *params[5] = {NULL};
+	struct wig_error err = {.message = ""};
+	struct listing *listing;
+
+	if (message == NULL)
+		return;
+	listing = xcalloc(1, sizeof(*listing));
+	listing->parts = xcalloc((size_t) shard_slots(), sizeof(*listing->parts));
+	listing->results = xcalloc((size_t) shard_slots(), sizeof(*listing->results));
+	pending_open(&listing->pending, call, message);
+	if (!fill_params(listing, params, &err))
+	{
+		pending_fail(&listing->pending, GRPC_INVALID_ARGUMENT, "%s", err.message);
+		free_listing(listing);
+		return;
+	}
+	ask_all(listing, params);
+}
