@@ -232,6 +232,9 @@ as $$
 	  from wiggle.wf_scope s where s.instance = i.no and s.scope = 0
 $$;
 
+comment on function instance_row(wf_instance) is
+'Not for applications: the row that instance() and instances() show.';
+
 create function instance(id text) returns instance
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp
 as $$
@@ -415,7 +418,7 @@ comment on function shard() is 'What this database is: its shard id (null: not c
 create function version(out library text, out catalog text, out now timestamptz)
 language c volatile parallel unsafe
 as 'MODULE_PATHNAME', 'wig_version';
-comment on function version() is 'Versions of the loaded library and of the installed SQL objects, and the engine''s clock.';
+comment on function @extschema@.version() is 'Versions of the loaded library and of the installed SQL objects, and the engine''s clock.';
 
 create function shard_claim(shard_id int) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
@@ -497,7 +500,7 @@ grant usage on schema @extschema@ to wiggle_reader, wiggle_worker, wiggle_client
 
 grant select on all tables in schema @extschema@ to wiggle_reader, wiggle_admin;
 grant execute on function definition(text, int), workflows(), instance(text), instances(text, text, text, int),
-	tokens(text), instance_row(wf_instance), shard(), version(), transitions()
+	tokens(text), instance_row(wf_instance), shard(), @extschema@.version(), transitions()
 	to wiggle_reader, wiggle_client, wiggle_admin;
 grant execute on function poll(text, text[], int, interval, jsonb), complete(text, text, jsonb),
 	decide(text, text, boolean), fail(text, text, text, boolean), heartbeat(text, text, interval), report(jsonb)
