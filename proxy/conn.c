@@ -139,6 +139,7 @@ end_session(struct conn *conn)
 	if (conn->session != NULL)
 		h2_close(conn);
 	deadline_clear(&conn->stall);
+	deadline_clear(&conn->greeting);
 }
 
 static void
@@ -187,8 +188,8 @@ on_shutdown(uv_shutdown_t *request, int status)
 
 /*
  * Everything is sent. Closing a socket that still has bytes to read resets the
- * connection, which could overtake our last answers: say that we are done and
- * wait for the client to be.
+ * connection, which could overtake our last answers or the reason of the end: say
+ * that we are done and wait a little for the client to be.
  */
 static void
 linger(struct conn *conn)
@@ -273,14 +274,21 @@ look_for_progress(struct deadline *d)
 	struct conn *conn = deadline_owner(d, struct conn, stall);
 	uint64_t	limit = conn->progress_at + (uint64_t) config.stalled_write_ms;
 
-	if (!conn->greeted)
-		conn_doom(conn, "no HTTP/2 greeting came in time");
-	else if (conn->unsent == 0 && conn->writing == 0)
+	if (conn->unsent == 0 && conn->writing == 0)
 		return;
 	else if (loop_now() >= limit)
 		conn_doom(conn, "it takes no replies (WIGGLE_STALLED_WRITE_MILLIS)");
 	else
 		deadline_set(d, limit, look_for_progress);
+}
+
+static void
+look_for_greeting(struct deadline *d)
+{
+	struct conn *conn = deadline_owner(d, struct conn, greeting);
+
+	if (!conn->greeted)
+		conn_doom(conn, "no HTTP/2 greeting came in time");
 }
 
 static void
@@ -301,10 +309,10 @@ flush(struct conn *conn)
 	}
 	if (conn->closing)
 		return;
-	if (conn->doomed != NULL)
-		close_now(conn);
-	else if (conn->writing == 0 && h2_finished(conn))
+	if (conn->writing == 0 && (conn->doomed != NULL || h2_finished(conn)))
 		linger(conn);
+	else if (conn->doomed != NULL)
+		close_now(conn);
 	else if ((conn->unsent > 0 || conn->writing > 0) && conn->stall.slot == 0)
 	{
 		conn->progress_at = loop_now();
@@ -411,10 +419,7 @@ on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
 		return;
 	metric_add(bytes_in, nread);
 	if (h2_receive(conn, (const uint8_t *) buf->base, (size_t) nread, &reason))
-	{
-		conn->heard = true;
 		return;
-	}
 	if (!conn->heard && buf->base[0] >= 'A' && buf->base[0] <= 'Z')
 		refuse_http1(conn);
 	else if (conn->heard)
@@ -483,7 +488,7 @@ conn_accept(uv_stream_t *server)
 		conns->prev = conn;
 	conns = conn;
 	h2_open(conn);
-	deadline_set(&conn->stall, loop_now() + GREETING_MS, look_for_progress);
+	deadline_set(&conn->greeting, loop_now() + GREETING_MS, look_for_greeting);
 	start_reading(conn);
 }
 

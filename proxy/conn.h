@@ -54,7 +54,8 @@ struct conn
 	uv_write_t	write;
 	uint8_t    *write_data;
 	uint64_t	progress_at;	/* when the client last took something */
-	struct deadline stall;		/* set while something is unsent; first the greeting's */
+	struct deadline stall;		/* set while something is unsent; then the linger's */
+	struct deadline greeting;	/* for the client's first SETTINGS */
 
 	enum
 	{

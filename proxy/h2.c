@@ -263,6 +263,8 @@ h2_receive(struct conn *conn, const uint8_t *data, size_t len, const char **reas
 	ssize_t		n = nghttp2_session_mem_recv(conn->session, data, len);
 
 	conn_mark_dirty(conn);
+	if (n != NGHTTP2_ERR_BAD_CLIENT_MAGIC)
+		conn->heard = true;
 	if (n >= 0)
 		return true;
 	if (n == NGHTTP2_ERR_BAD_CLIENT_MAGIC)

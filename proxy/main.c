@@ -20,6 +20,7 @@
 #define EXIT_SETTINGS 2
 
 static int	outcome = EXIT_SUCCESS;
+static struct health *port_health;
 
 /* As many descriptors as we may have: each client is one. */
 static void
@@ -54,6 +55,7 @@ on_opened(void)
 		give_up(err.message);
 		return;
 	}
+	health_set(port_health, true, "open");
 	log_info("main", "Wiggle server '%s' on port %d (gRPC: plaintext, storage: %d shard%s)",
 			 config.node_name, listener_port(), shards, shards == 1 ? "" : "s");
 }
@@ -91,6 +93,7 @@ main(int argc, char **argv)
 	raise_descriptor_limit();
 	loop_open();
 	health_open();
+	port_health = health_add("port");
 	signals_open();
 	listener_setup();
 	conn_setup();
