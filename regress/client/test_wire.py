@@ -393,7 +393,7 @@ class Ending(WireTest):
         raw.open()				# a request that never ends
         self.assertEqual(raw.status(), OK)
         self.proxy.process.terminate()
-        wait_for(lambda: "finishing what is in flight" in self.proxy.log(), 10, "the drain to begin")
+        wait_for(lambda: '"draining":true' in self.proxy.http("/api/cluster")[1], 10, "the drain to begin")
         self.assertIsNone(self.proxy.process.poll())
         self.proxy.process.terminate()
         self.assertEqual(self.proxy.process.wait(10), 1)
