@@ -33,4 +33,12 @@
 #define wig_init_range_table(estate, rtes) ExecInitRangeTable(estate, rtes)
 #endif
 
+/* 16 added the result relations that a plan's recheck must not read. */
+#if PG_VERSION_NUM >= 160000
+#define wig_eval_plan_qual_init(epq, estate) \
+	EvalPlanQualInit(epq, estate, NULL, NIL, -1, NIL)
+#else
+#define wig_eval_plan_qual_init(epq, estate) EvalPlanQualInit(epq, estate, NULL, NIL, -1)
+#endif
+
 #endif							/* WIGGLE_COMPAT_H */

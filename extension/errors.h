@@ -29,6 +29,6 @@ extern bool wig_refuse(WigRefusal *refusal, int code, const char *fmt,...)
 			pg_attribute_printf(3, 4);
 
 /* Raise a refusal as an ERROR with the SQLSTATE of its code. */
-extern void wig_raise(const WigRefusal *refusal) pg_attribute_noreturn();
+extern void wig_raise(const WigRefusal *refusal) __attribute__((noreturn));
 
 #endif							/* WIGGLE_ERRORS_H */

@@ -115,7 +115,7 @@ wig_store_open(bool writing)
 	wig_init_range_table(store->estate, rtes);
 	store->estate->es_output_cid = GetCurrentCommandId(writing);
 	store->estate->es_snapshot = ActiveSnapshotSet() ? GetActiveSnapshot() : InvalidSnapshot;
-	EvalPlanQualInit(&store->epq, store->estate, NULL, NIL, -1);
+	wig_eval_plan_qual_init(&store->epq, store->estate);
 	if (writing)
 		AfterTriggerBeginQuery();
 	return store;
