@@ -2,13 +2,15 @@
  * graph.c
  *	  Per-backend cache of compiled definitions.
  *
- * A version's graph never changes, so a cached one needs no check; the
- * exception, a forced replacement on a development server, invalidates the
- * relation's cache entry and with it every backend's graphs.
+ * A version's graph never changes, so a cached one needs no check, with two
+ * exceptions after which entries are compared with their rows again: a forced
+ * replacement on a development server, which invalidates the relation's cache
+ * entry everywhere, and the abort of a transaction that read rows which may
+ * have been its own.
  */
 #include "wiggle.h"
 
-#include "common/hashfn.h"
+#include "access/xact.h"
 #include "utils/builtins.h"
 #include "utils/catcache.h"
 #include "utils/hsearch.h"
@@ -47,15 +49,37 @@ static HTAB *cache = NULL;
 static GraphEntry *last = NULL;
 static uint32 epoch = 1;
 static Oid	definition_relid = InvalidOid;
+static bool loaded_in_xact = false;
+
+static void
+compare_again(void)
+{
+	epoch++;
+	last = NULL;
+}
 
 static void
 relation_changed(Datum arg, Oid relid)
 {
 	if (relid == InvalidOid || relid == definition_relid)
-	{
-		epoch++;
-		last = NULL;
-	}
+		compare_again();
+}
+
+static void
+xact_ended(XactEvent event, void *arg)
+{
+	if (event == XACT_EVENT_ABORT && loaded_in_xact)
+		compare_again();
+	if (event == XACT_EVENT_ABORT || event == XACT_EVENT_COMMIT || event == XACT_EVENT_PREPARE)
+		loaded_in_xact = false;
+}
+
+static void
+subxact_ended(SubXactEvent event, SubTransactionId mySubid,
+			  SubTransactionId parentSubid, void *arg)
+{
+	if (event == SUBXACT_EVENT_ABORT_SUB && loaded_in_xact)
+		compare_again();
 }
 
 static void
@@ -71,6 +95,8 @@ make_cache(void)
 	ctl.hcxt = CacheMemoryContext;
 	cache = hash_create("wiggle graphs", 64, &ctl, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	CacheRegisterRelcacheCallback(relation_changed, (Datum) 0);
+	RegisterXactCallback(xact_ended, NULL);
+	RegisterSubXactCallback(subxact_ended, NULL);
 }
 
 /* What this version of the engine cannot run yet is refused at start. */
@@ -149,6 +175,7 @@ load_entry(WigStore *store, const GraphKey *key)
 	}
 	entry->graph.definition_id = DatumGetInt32(slot_getattr(row, DEFINITION_ID, &isnull));
 	entry->epoch = epoch;
+	loaded_in_xact = true;
 	return true;
 }
 
