@@ -1,0 +1,152 @@
+/*
+ * test_placement.c
+ *	  Where instances are minted, and where ids lead.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "placement.h"
+#include "router.h"
+
+static struct topology_shard shards[] = {
+	{.id = 0, .state = SHARD_ACTIVE, .roles = ROLE_INSTANCES | ROLE_HOME},
+	{.id = 1, .state = SHARD_DRAINING, .roles = ROLE_INSTANCES},
+	{.id = 12, .state = SHARD_RETIRED, .roles = ROLE_INSTANCES},
+	{.id = 13, .state = SHARD_ACTIVE, .roles = ROLE_SEARCH},
+};
+
+static struct generation_weight first[] = {{0, 1}, {1, 1}};
+static struct generation_weight second[] = {{0, 5}, {1, 0}, {2, 1}, {3, 2}};
+
+static struct generation generations[] = {
+	{.id = 1, .active_from_ms = 1000, .weights = first, .nweights = 2},
+	{.id = 2, .active_from_ms = 2000, .weights = second, .nweights = 4},
+};
+
+static struct topology topology = {
+	.shards = shards, .nshards = 4, .home = 0,
+	.generations = generations, .ngenerations = 2,
+};
+
+static void
+the_generation_in_force(void **state)
+{
+	(void) state;
+	assert_int_equal(placement_generation(&topology, 0), 0);
+	assert_int_equal(placement_generation(&topology, 1999), 0);
+	assert_int_equal(placement_generation(&topology, 2000), 1);
+	assert_int_equal(placement_generation(&topology, INT64_MAX), 1);
+}
+
+static void
+exact_shares_smoothly(void **state)
+{
+	struct placement *placement = placement_create(&topology);
+	static const int wanted[] = {0, 3, 0, 0, 2, 0, 3, 0};
+	int			counts[4] = {0};
+
+	(void) state;
+	for (int i = 0; i < 800; i++)
+	{
+		int			shard = placement_pick(placement, 5000);
+
+		if (i < 8)
+			assert_int_equal(shard, wanted[i]);
+		counts[shard]++;
+	}
+	assert_int_equal(counts[0], 500);
+	assert_int_equal(counts[1], 0);
+	assert_int_equal(counts[2], 100);
+	assert_int_equal(counts[3], 200);
+	placement_free(placement);
+}
+
+static void
+a_new_generation_begins_anew(void **state)
+{
+	struct placement *placement = placement_create(&topology);
+
+	(void) state;
+	assert_int_equal(placement_pick(placement, 1500), 0);
+	assert_int_equal(placement_pick(placement, 2500), 0);
+	assert_int_equal(placement_pick(placement, 2500), 3);
+	assert_int_equal(placement_pick(placement, 1500), 0);
+	assert_int_equal(placement_pick(placement, 1500), 1);
+	placement_free(placement);
+}
+
+static enum route
+find(const char *id, int *shard, int32_t *number)
+{
+	*shard = -1;
+	return router_find(&topology, id, strlen(id), shard, number);
+}
+
+static void
+ids_lead_to_shards(void **state)
+{
+	int			shard;
+	int32_t		number;
+
+	(void) state;
+	assert_int_equal(find("wfi.s1.0123456789abcdefghjkmn", &shard, &number), ROUTE_OK);
+	assert_int_equal(shard, 1);
+	assert_int_equal(find("tok.s0.0123456789abcdefghjkmn-3", &shard, &number), ROUTE_OK);
+	assert_int_equal(shard, 0);
+	assert_int_equal(find("wfi_0123456789abcdefghjkmn", &shard, &number), ROUTE_OK);
+	assert_int_equal(shard, 0);
+	assert_int_equal(find("anything else", &shard, &number), ROUTE_OK);
+	assert_int_equal(shard, 0);
+	assert_int_equal(find("", &shard, &number), ROUTE_OK);
+	assert_int_equal(find("wfi.s12.0123456789abcdefghjkmn", &shard, &number), ROUTE_RETIRED);
+	assert_int_equal(number, 12);
+	assert_int_equal(find("wfi.s13.0123456789abcdefghjkmn", &shard, &number), ROUTE_UNKNOWN);
+	assert_int_equal(find("wfi.s99.0123456789abcdefghjkmn", &shard, &number), ROUTE_UNKNOWN);
+	assert_int_equal(number, 99);
+}
+
+static uint32_t
+hash(const char *id)
+{
+	return router_hash(id, strlen(id));
+}
+
+static void
+an_instance_and_its_tasks_take_one_lane(void **state)
+{
+	int			even = 0;
+	char		id[64];
+
+	(void) state;
+	assert_int_equal(hash("wfi.s1.0123456789abcdefghjkmn"), hash("tok.s1.0123456789abcdefghjkmn-1"));
+	assert_int_equal(hash("wfi.s1.0123456789abcdefghjkmn"), hash("tok.s1.0123456789abcdefghjkmn-1234"));
+	assert_int_equal(hash("wfi_0123456789abcdefghjkmn"), hash("tok_0123456789abcdefghjkmn-9"));
+	assert_int_not_equal(hash("wfi_0123456789abcdefghjkmn"), hash("wfi_0123456789abcdefghjkmp"));
+	for (int i = 0; i < 1000; i++)
+	{
+		snprintf(id, sizeof(id), "wfi.s1.01m446vf4tcd1c5v3r%04d", i);
+		even += hash(id) % 2 == 0;
+	}
+	assert_in_range(even, 420, 580);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_generation_in_force),
+		cmocka_unit_test(exact_shares_smoothly),
+		cmocka_unit_test(a_new_generation_begins_anew),
+		cmocka_unit_test(ids_lead_to_shards),
+		cmocka_unit_test(an_instance_and_its_tasks_take_one_lane),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
