@@ -68,8 +68,10 @@ static const struct setting settings[] = {
 	TEXT("jdbc-password", jdbc_password, "", .secret = true, .help = "password for WIGGLE_JDBC_URL"),
 	CHOICE("schema-mode", schema_mode, SCHEMA_APPLY, schema_modes,
 		   "on start create or update the extension in each shard, or only verify it"),
-	NUMBER("connect-timeout-millis", connect_timeout_ms, 5000, 100, 600000, "ms", "for one attempt to connect to a database"),
-	NUMBER("statement-timeout-millis", statement_timeout_ms, 30000, 100, 3600000, "ms", "for reads and registrations"),
+	NUMBER("connect-timeout-millis", connect_timeout_ms, 5000, 100, 600000, "ms",
+		   "for one attempt to connect to a database"),
+	NUMBER("statement-timeout-millis", statement_timeout_ms, 30000, 100, 3600000, "ms",
+		   "for reads and registrations"),
 	NUMBER("startup-timeout-millis", startup_timeout_ms, 10000, 0, 3600000, "ms",
 		   "how long to wait for shards that are down before serving the others; 0 = not at all"),
 
@@ -84,25 +86,33 @@ static const struct setting settings[] = {
 	NUMBER("lane-batch-items", lane_batch_items, 256, 1, 10000, "", "calls in one batch"),
 	NUMBER("lane-batch-bytes", lane_batch_bytes, MIB(1) / 2, 65536, MIB(16), "bytes",
 		   "size of one batch; a single larger call goes alone"),
-	NUMBER("side-connections", side_connections, 2, 1, 64, "", "connections to a shard for reads and registrations"),
+	NUMBER("side-connections", side_connections, 2, 1, 64, "",
+		   "connections to a shard for reads and registrations"),
 	NUMBER("side-queue-items", side_queue_items, 4096, 16, 1000000, "", "reads that may wait for them"),
 
 	NUMBER("max-message-bytes", max_message_bytes, MIB(4), 1024, MIB(256), "bytes", "largest request message"),
-	NUMBER("max-header-bytes", max_header_bytes, 16384, 1024, 1048576, "bytes", "metadata of one call, 32 for each field included"),
+	NUMBER("max-header-bytes", max_header_bytes, 16384, 1024, 1048576, "bytes",
+		   "metadata of one call, 32 for each field included"),
 	NUMBER("max-streams", max_streams, 1000, 1, 100000, "", "calls in flight on one connection"),
 	NUMBER("max-connections", max_connections, 10000, 1, 1000000, "", "connections of clients"),
-	NUMBER("max-request-bytes", max_request_bytes, MIB(256), MIB(8), MIB(65536), "bytes", "requests held in the process"),
+	NUMBER("max-request-bytes", max_request_bytes, MIB(256), MIB(8), MIB(65536), "bytes",
+		   "requests held in the process"),
 	NUMBER("max-request-conn-bytes", max_request_conn_bytes, MIB(16), MIB(1), MIB(4096), "bytes",
 		   "requests of one connection that wait for their answer before it is read more slowly"),
-	NUMBER("max-unsent-conn-bytes", max_unsent_conn_bytes, MIB(16), MIB(1), MIB(4096), "bytes", "replies one connection has not taken yet"),
-	NUMBER("max-unsent-bytes", max_unsent_bytes, MIB(256), MIB(8), MIB(65536), "bytes", "replies all connections have not taken yet"),
+	NUMBER("max-unsent-conn-bytes", max_unsent_conn_bytes, MIB(16), MIB(1), MIB(4096), "bytes",
+		   "replies one connection has not taken yet"),
+	NUMBER("max-unsent-bytes", max_unsent_bytes, MIB(256), MIB(8), MIB(65536), "bytes",
+		   "replies all connections have not taken yet"),
 	NUMBER("max-resets-burst", max_resets_burst, 10000, 10, 10000000, "", "calls a connection may cancel at once"),
 	NUMBER("max-resets-rate", max_resets_rate, 1000, 1, 10000000, "/s", "calls a connection may cancel lastingly"),
-	NUMBER("max-pings-burst", max_pings_burst, 1000, 10, 10000000, "", "PING, SETTINGS, PRIORITY and empty DATA frames of a connection at once"),
-	NUMBER("max-pings-rate", max_pings_rate, 100, 1, 10000000, "/s", "the same lastingly, beside one for each call"),
+	NUMBER("max-pings-burst", max_pings_burst, 1000, 10, 10000000, "",
+		   "PING, SETTINGS, PRIORITY and empty DATA frames of a connection at once"),
+	NUMBER("max-pings-rate", max_pings_rate, 100, 1, 10000000, "/s",
+		   "the same lastingly, beside one for each call"),
 	NUMBER("max-acks", max_acks, 1000, 10, 1000000, "", "unsent answers to PING and SETTINGS"),
 	NUMBER("max-continuations", max_continuations, 8, 1, 1000, "", "CONTINUATION frames of one header block"),
-	NUMBER("stalled-write-millis", stalled_write_ms, 30000, 100, 3600000, "ms", "time after which a client that takes nothing is cut off"),
+	NUMBER("stalled-write-millis", stalled_write_ms, 30000, 100, 3600000, "ms",
+		   "time after which a client that takes nothing is cut off"),
 	NUMBER("drain-grace-millis", drain_grace_ms, 25000, 0, 3600000, "ms", "time to finish calls after SIGTERM"),
 };
 
@@ -290,7 +300,7 @@ config_load(int argc, char *const *argv, struct wig_error *err)
 	if (*config.node_name == '\0')
 	{
 		if (gethostname(host, sizeof(host) - 1) != 0 || host[0] == '\0')
-			strcpy(host, "wiggle-proxy");
+			snprintf(host, sizeof(host), "wiggle-proxy");
 		config.node_name = host;
 	}
 	return CONFIG_RUN;

@@ -9,10 +9,10 @@
 #ifndef WIGGLE_PROXY_CONN_H
 #define WIGGLE_PROXY_CONN_H
 
+#include <nghttp2/nghttp2.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <nghttp2/nghttp2.h>
 
 #include "buf.h"
 #include "loop.h"

@@ -16,13 +16,13 @@
 #define GATE_MS			10000
 
 static enum log_level threshold = LOG_LEVEL_INFO;
-static enum log_format format = LOG_FORMAT_TEXT;
+static enum log_format line_format = LOG_FORMAT_TEXT;
 
 void
-log_setup(enum log_level level, enum log_format fmt)
+log_setup(enum log_level level, enum log_format format)
 {
 	threshold = level;
-	format = fmt;
+	line_format = format;
 }
 
 bool
@@ -74,17 +74,17 @@ log_line(enum log_level level, const char *source, const char *fmt,...)
 	va_start(args, fmt);
 	vsnprintf(message, sizeof(message), fmt, args);
 	va_end(args);
-	escape(clean, sizeof(clean), message, format == LOG_FORMAT_JSON);
+	escape(clean, sizeof(clean), message, line_format == LOG_FORMAT_JSON);
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	gmtime_r(&now.tv_sec, &utc);
 	strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", &utc);
 	n = snprintf(line, sizeof(line),
-				 format == LOG_FORMAT_JSON
+				 line_format == LOG_FORMAT_JSON
 				 ? "{\"time\":\"%s.%03ldZ\",\"level\":\"%s\",\"source\":\"%s\",\"message\":\"%s\"}\n"
 				 : "%s.%03ldZ %s %s: %s\n",
 				 stamp, now.tv_nsec / 1000000,
-				 format == LOG_FORMAT_JSON ? names[level] : padded[level], source, clean);
+				 line_format == LOG_FORMAT_JSON ? names[level] : padded[level], source, clean);
 
 	/* One write keeps lines of several processes on one pipe whole. */
 	while (write(STDERR_FILENO, line, (size_t) n) < 0 && errno == EINTR)

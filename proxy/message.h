@@ -9,10 +9,10 @@
 #ifndef WIGGLE_PROXY_MESSAGE_H
 #define WIGGLE_PROXY_MESSAGE_H
 
+#include <protobuf-c/protobuf-c.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <protobuf-c/protobuf-c.h>
 
 #include "call.h"
 #include "error.h"

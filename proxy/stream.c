@@ -302,7 +302,8 @@ refuse_frame(struct call *call, enum grpc_frame_state state)
 					   call->frame.length, (long long) config.max_message_bytes);
 			break;
 		case GRPC_FRAME_COMPRESSED:
-			refuse(call, GRPC_UNIMPLEMENTED, 200, "compressed messages are not understood; send them with identity encoding");
+			refuse(call, GRPC_UNIMPLEMENTED, 200,
+				   "compressed messages are not understood; send them with identity encoding");
 			break;
 		case GRPC_FRAME_BAD_FLAG:
 			refuse(call, GRPC_INTERNAL, 200, "the request does not begin with a gRPC message prefix");
@@ -362,7 +363,8 @@ stream_end(struct call *call)
 	if (call->conn->unsent > SMALL_REPLY && !unsent_below(call->conn, 0, 1))
 	{
 		refuse(call, GRPC_RESOURCE_EXHAUSTED, 200,
-			   "too many replies wait to be read (WIGGLE_MAX_UNSENT_CONN_BYTES, WIGGLE_MAX_UNSENT_BYTES); read them first");
+			   "too many replies wait to be read "
+			   "(WIGGLE_MAX_UNSENT_CONN_BYTES, WIGGLE_MAX_UNSENT_BYTES); read them first");
 		return;
 	}
 	call->state = CALL_OWNED;
@@ -486,7 +488,8 @@ stream_setup(void)
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
 	{
 		snprintf(labels, sizeof(labels), "code=\"%s\"", codes[i]);
-		outcomes[i] = metric_counter("wiggle_proxy_calls_total", labels, "Calls answered, or ended by the client (CANCELLED).");
+		outcomes[i] = metric_counter("wiggle_proxy_calls_total", labels,
+									 "Calls answered, or ended by the client (CANCELLED).");
 	}
 	request_gauge = metric_gauge("wiggle_proxy_request_bytes", NULL, "Request messages held in memory.");
 	open_gauge = metric_gauge("wiggle_proxy_streams", NULL, "Streams that are open.");

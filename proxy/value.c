@@ -278,9 +278,8 @@ put_number(struct writer *w, uint64_t bits)
 	}
 	else if (!put_short_decimal(w->out, d))
 	{
-		char		text[DOUBLE_SHORTEST_DECIMAL_LEN];
-
-		buf_append(w->out, text, (size_t) double_to_shortest_decimal_buf(d, text));
+		buf_reserve(w->out, DOUBLE_SHORTEST_DECIMAL_LEN);
+		w->out->len += (size_t) double_to_shortest_decimal_buf(d, (char *) w->out->data + w->out->len);
 	}
 	return true;
 }

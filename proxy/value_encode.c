@@ -119,8 +119,8 @@ read_hex4(struct reader *r, uint32_t *unit)
 static bool
 read_unicode(struct reader *r)
 {
-	uint32_t	c;
-	uint32_t	low;
+	uint32_t	c = 0;
+	uint32_t	low = 0;
 	uint8_t		u[4];
 	size_t		n;
 
