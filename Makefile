@@ -6,7 +6,7 @@ PG_CONFIG ?= pg_config
 PROGDIR ?= /usr/local/bin
 PYTHON ?= /usr/bin/python3
 ROOT := $(CURDIR)
-export PG_CONFIG PROGDIR PYTHON ROOT
+export PG_CONFIG PROGDIR PYTHON ROOT WIGGLE_STATE
 
 # pg_regress inputs in flow order; each file is named here once.
 REGRESS = $(basename $(notdir $(sort $(wildcard sql/*.sql))))
@@ -128,7 +128,7 @@ bench: all
 	+@$(QUIET_SUB) -C bench
 	+@scripts/stage >/dev/null
 	@scripts/as-user bench bench/run $(BENCH_ARGS)
-	@mkdir -p bench/results && cp .wiggle/bench/results/latest.json bench/results/latest.json
+	@mkdir -p bench/results && cp "$$(scripts/state ensure)/bench/results/latest.json" bench/results/latest.json
 
 # Programs and unit tests with AddressSanitizer and UBSan, in build/asan.
 asan:

@@ -35,7 +35,7 @@ class Definitions(ClientTest):
     def test_replacing_needs_the_servers_permission(self):
         name = self.define("a")
         self.refused(CONFLICT, "replacing the graph of '%s:1' was requested but this server does not allow it; set "
-                     "WIGGLE_ALLOW_GRAPH_REPLACE=true (development only) or publish a new version" % name,
+                     "wiggle.allow_graph_replace=on (development only) or publish a new version" % name,
                      self.client.register, flow(name, "b"), force=True)
 
     def test_two_registrations_of_one_graph_at_once_both_succeed(self):

@@ -131,7 +131,7 @@ class Reports(ClientTest):
         name = self.define("a")
         self.client.start(name)
         task = self.client.poll_one(name)
-        text = "lease for task %s is held by %s" % (task.task_id, task.lease_owner)
+        text = "lease for task %s is held by %s" % (task.task_id, "tester")
         self.run_refused(409, text, self.client.report(task, {}, owner="thief"))
         stolen = pb.TaskActivation(task_id=task.task_id, lease_owner="thief")
         self.refused(CONFLICT, text, self.client.fail, stolen)
@@ -283,7 +283,7 @@ class Leases(ClientTest):
         self.assertEqual((again.task_id, again.attempt), (lost.task_id, 2))
         token = self.client.get(instance).tokens[0]
         self.assertEqual(token.last_error, "lease expired (worker unreachable)")
-        self.run_refused(409, "lease for task %s is held by %s" % (again.task_id, again.lease_owner),
+        self.run_refused(409, "lease for task %s is held by %s" % (again.task_id, "lives"),
                          self.client.report(lost, {"stale": 1}))
         self.assertEqual(self.client.report(again, {"fresh": 1}).applied.instance_status, "COMPLETED")
         self.assertEqual(self.client.context(instance), {"fresh": 1})
