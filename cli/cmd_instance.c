@@ -1,0 +1,588 @@
+/*
+ * cmd_instance.c
+ *	  wiggle start, get, list, cancel.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "output.h"
+#include "session.h"
+#include "source.h"
+#include "value.h"
+#include "wiggle.pb-c.h"
+
+#define FIRST_PAUSE_MS	50		/* between looks at an instance that is waited for */
+#define LAST_PAUSE_MS	1000
+#define DEFAULT_LIMIT	50
+
+static enum exit_status run_start(struct session *session, const struct arguments *args);
+static enum exit_status run_get(struct session *session, const struct arguments *args);
+static enum exit_status run_list(struct session *session, const struct arguments *args);
+static enum exit_status run_cancel(struct session *session, const struct arguments *args);
+
+static const struct option start_options[] = {
+	{"context", 'c', "JSON", "what the instance starts with: JSON text, @FILE, or - (default {})"},
+	{"version", 0, "N", "this version of the workflow (default: the highest)"},
+	{"correlation-id", 0, "TEXT", "your own name for the instance, up to 200 characters"},
+	{"wait", 'w', NULL, "wait for the instance to end and print it"},
+	{"timeout", 0, "DURATION", "with --wait: wait no longer than this, such as 30s or 5m"},
+	{NULL, 0, NULL, NULL}
+};
+
+const struct command command_start = {
+	.name = "start",
+	.words = "WORKFLOW",
+	.min_words = 1,
+	.max_words = 1,
+	.summary = "start an instance and print its id",
+	.details =
+	"With --wait the exit status is 0 when the instance is COMPLETED, 4 when it ended\n"
+	"otherwise or did not end in time.\n"
+	"\n"
+	"A start whose answer was lost is not repeated: the message says that it may have\n"
+	"happened; \"wiggle list --correlation-id\" finds it.\n"
+	"\n"
+	"Examples:\n"
+	"  wiggle start order --context '{\"order\": 17, \"total\": 99.5}'\n"
+	"  wiggle start order --context @order.json --correlation-id order-17 --wait\n"
+	"  jq -c .payload event.json | wiggle --json start order --context -\n",
+	.options = start_options,
+	.run = run_start
+};
+
+static const struct option get_options[] = {
+	{"wait", 'w', NULL, "wait for the instance to end first"},
+	{"timeout", 0, "DURATION", "with --wait: wait no longer than this, such as 30s or 5m"},
+	{NULL, 0, NULL, NULL}
+};
+
+const struct command command_get = {
+	.name = "get",
+	.words = "ID",
+	.min_words = 1,
+	.max_words = 1,
+	.summary = "show an instance, its tokens and its context",
+	.details =
+	"With --wait the exit status is 0 when the instance is COMPLETED, 4 when it ended\n"
+	"otherwise or did not end in time.\n"
+	"\n"
+	"Examples:\n"
+	"  wiggle get wfi.s0.01m446vf3rya1rekthaps4\n"
+	"  wiggle --json get wfi.s0.01m446vf3rya1rekthaps4 --wait | jq .context\n",
+	.options = get_options,
+	.run = run_get
+};
+
+static const struct option list_options[] = {
+	{"workflow", 0, "NAME", "only instances of this workflow"},
+	{"status", 0, "STATUS", "only RUNNING, COMPLETED, FAILED, CANCELLED, ..."},
+	{"correlation-id", 0, "TEXT", "only those started with it; the other two are ignored then"},
+	{"limit", 'n', "N", "at most so many (default 50)"},
+	{NULL, 0, NULL, NULL}
+};
+
+const struct command command_list = {
+	.name = "list",
+	.words = "",
+	.summary = "list instances, the newest first",
+	.details =
+	"Examples:\n"
+	"  wiggle list --workflow order --status FAILED\n"
+	"  wiggle --json list --limit 1000 | jq -r '.[].id'\n",
+	.options = list_options,
+	.run = run_list
+};
+
+static const struct option cancel_options[] = {
+	{"reason", 0, "TEXT", "why, up to 200 characters (default \"cancelled via API\")"},
+	{NULL, 0, NULL, NULL}
+};
+
+const struct command command_cancel = {
+	.name = "cancel",
+	.words = "ID",
+	.min_words = 1,
+	.max_words = 1,
+	.summary = "cancel a running instance",
+	.details =
+	"An instance that has ended stays as it is; that is no error.\n"
+	"\n"
+	"Example:\n"
+	"  wiggle cancel wfi.s0.01m446vf3rya1rekthaps4 --reason 'ordered twice'\n",
+	.options = cancel_options,
+	.run = run_cancel
+};
+
+/* ---- showing an instance ---- */
+
+/* A Value field as JSON text; null when it is absent or cannot be read. */
+static void
+context_json(const ProtobufCBinaryData *value, struct buf *out)
+{
+	if (!value_to_json(value->data, value->len, out, NULL))
+		buf_text(out, "null");
+}
+
+/* proto3's optional strings arrive as oneofs. */
+static const char *
+optional_text(int which, const char *text)
+{
+	return which == 0 ? NULL : text;
+}
+
+static const char *
+termination_reason(const PB(InstanceView) *view)
+{
+	return optional_text(view->has_termination_reason_case, view->termination_reason);
+}
+
+static const char *
+instance_error(const PB(InstanceView) *view)
+{
+	return optional_text(view->has_error_case, view->error);
+}
+
+/* The members of an instance, the context last. */
+static void
+put_instance(struct buf *out, const PB(InstanceView) *view)
+{
+	struct buf	context = BUF_INIT;
+	char		created[40];
+	char		updated[40];
+
+	format_time(view->created_at, created);
+	format_time(view->updated_at, updated);
+	context_json(&view->context, &context);
+	json_text(out, "id", view->id);
+	json_text(out, "workflow", view->workflow);
+	json_number(out, "version", view->version);
+	json_text(out, "status", view->status);
+	json_text(out, "termination_reason", termination_reason(view));
+	json_text(out, "error", instance_error(view));
+	json_text(out, "created_at", created);
+	json_text(out, "updated_at", updated);
+	json_raw(out, "context", (const char *) context.data, context.len);
+	buf_free(&context);
+}
+
+static void
+put_time(struct buf *out, const char *key, int64_t ms)
+{
+	char		time[40];
+
+	format_time(ms, time);
+	json_text(out, key, time[0] == '\0' ? NULL : time);
+}
+
+static void
+put_token(struct buf *out, const PB(Token) *token)
+{
+	json_open(out, NULL, '{');
+	json_text(out, "id", token->id);
+	json_text(out, "node_id", token->node_id);
+	json_text(out, "kind", token->kind);
+	json_text(out, "status", token->status);
+	json_text(out, "activity", token->activity[0] == '\0' ? NULL : token->activity);
+	json_number(out, "attempt", token->attempt);
+	put_time(out, "available_at", token->available_at);
+	json_text(out, "lease_owner", optional_text(token->has_lease_owner_case, token->lease_owner));
+	json_text(out, "last_error", optional_text(token->has_last_error_case, token->last_error));
+	put_time(out, "started_at", token->has_started_at_case == 0 ? 0 : token->started_at);
+	put_time(out, "finished_at", token->has_finished_at_case == 0 ? 0 : token->finished_at);
+	json_close(out, '}');
+}
+
+static void
+print_instance_json(const PB(InstanceDetail) *detail)
+{
+	struct buf	out = BUF_INIT;
+
+	json_open(&out, NULL, '{');
+	put_instance(&out, detail->instance);
+	json_open(&out, "tokens", '[');
+	for (size_t i = 0; i < detail->n_tokens; i++)
+		put_token(&out, detail->tokens[i]);
+	json_close(&out, ']');
+	json_close(&out, '}');
+	print_buf(&out);
+	buf_free(&out);
+}
+
+static void
+print_fact(const char *name, const char *value)
+{
+	if (value != NULL && value[0] != '\0')
+		printf("%-10s  %s\n", name, value);
+}
+
+static void
+print_tokens(const PB(InstanceDetail) *detail)
+{
+	static const char *const headings[] = {"NODE", "KIND", "STATUS", "ACTIVITY", "ATTEMPT", "LAST ERROR"};
+	struct table table;
+
+	if (detail->n_tokens == 0)
+		return;
+	table_start(&table, 6, headings);
+	for (size_t i = 0; i < detail->n_tokens; i++)
+	{
+		const PB(Token) *token = detail->tokens[i];
+		char		attempt[16];
+		const char *cells[] = {
+			token->node_id, token->kind, token->status, token->activity, attempt,
+			optional_text(token->has_last_error_case, token->last_error)
+		};
+
+		snprintf(attempt, sizeof(attempt), "%d", (int) token->attempt);
+		table_row(&table, cells);
+	}
+	putchar('\n');
+	table_print(&table, stdout);
+	table_free(&table);
+}
+
+static void
+print_instance_text(const PB(InstanceDetail) *detail)
+{
+	const PB(InstanceView) *view = detail->instance;
+	struct buf	context = BUF_INIT;
+	struct buf	pretty = BUF_INIT;
+	char		version[16];
+	char		created[40];
+	char		updated[40];
+
+	snprintf(version, sizeof(version), "%d", (int) view->version);
+	format_time(view->created_at, created);
+	format_time(view->updated_at, updated);
+	print_fact("id", view->id);
+	print_fact("workflow", view->workflow);
+	print_fact("version", version);
+	print_fact("status", view->status);
+	print_fact("reason", termination_reason(view));
+	print_fact("error", instance_error(view));
+	print_fact("created", created);
+	print_fact("updated", updated);
+	print_tokens(detail);
+	context_json(&view->context, &context);
+	json_indent((const char *) context.data, context.len, &pretty);
+	printf("\ncontext ");
+	print_buf(&pretty);
+	buf_free(&context);
+	buf_free(&pretty);
+}
+
+static void
+print_instance(const struct session *session, const PB(InstanceDetail) *detail)
+{
+	if (session->json)
+		print_instance_json(detail);
+	else
+		print_instance_text(detail);
+}
+
+/* ---- waiting for an instance ---- */
+
+static bool
+has_ended(const char *status)
+{
+	static const char *const live[] = {"RUNNING", "COMPENSATING"};
+
+	for (size_t i = 0; i < sizeof(live) / sizeof(live[0]); i++)
+	{
+		if (strcmp(status, live[i]) == 0)
+			return false;
+	}
+	return true;
+}
+
+static PB(InstanceDetail) *
+fetch(struct session *session, const char *id, enum exit_status *status)
+{
+	PB(GetInstanceRequest) request = PB_INIT(GET_INSTANCE_REQUEST);
+	PB(InstanceDetail) *detail;
+	enum grpc_status grpc;
+
+	request.instance_id = (char *) id;
+	detail = (PB(InstanceDetail) *) session_call(session, "GetInstance", &request.base,
+												 PB_TYPE(instance_detail), NULL, &grpc);
+	*status = status_exit(grpc);
+	if (detail != NULL && detail->instance == NULL)
+	{
+		protobuf_c_message_free_unpacked(&detail->base, NULL);
+		*status = complain_text(EXIT_REFUSED, "the server's answer holds no instance");
+		return NULL;
+	}
+	return detail;
+}
+
+/* Look until the instance has ended or the time is over; print what was seen last. */
+static enum exit_status
+await(struct session *session, const char *id, int64_t timeout_ms)
+{
+	uint64_t	pause = FIRST_PAUSE_MS;
+	uint64_t	deadline;
+	enum exit_status status;
+
+	uv_update_time(&session->loop);
+	deadline = timeout_ms < 0 ? UINT64_MAX : uv_now(&session->loop) + (uint64_t) timeout_ms;
+	for (;;)
+	{
+		PB(InstanceDetail) *detail = fetch(session, id, &status);
+		bool		ended;
+		bool		over;
+
+		if (detail == NULL)
+			return status;
+		ended = has_ended(detail->instance->status);
+		over = uv_now(&session->loop) >= deadline;
+		if (ended || over)
+		{
+			print_instance(session, detail);
+			status = strcmp(detail->instance->status, "COMPLETED") == 0
+				? EXIT_DONE : EXIT_NOT_COMPLETED;
+			if (!ended)
+				complain_text(status, "%s is still %s after the time given", id,
+							  detail->instance->status);
+			protobuf_c_message_free_unpacked(&detail->base, NULL);
+			return status;
+		}
+		protobuf_c_message_free_unpacked(&detail->base, NULL);
+		session_pause(session, deadline - uv_now(&session->loop) < pause
+					  ? deadline - uv_now(&session->loop) : pause);
+		pause = pause * 3 / 2 < LAST_PAUSE_MS ? pause * 3 / 2 : LAST_PAUSE_MS;
+	}
+}
+
+/* --timeout, -1 when it was not given; refused without --wait. */
+static bool
+take_timeout(const struct arguments *args, int64_t *timeout_ms)
+{
+	struct wig_error err;
+
+	*timeout_ms = -1;
+	if (options_has(args, "timeout") && !options_has(args, "wait"))
+	{
+		complain_text(EXIT_USAGE, "--timeout goes with --wait");
+		return false;
+	}
+	if (options_duration(args, "timeout", timeout_ms, &err))
+		return true;
+	complain(EXIT_USAGE, NULL, &err);
+	return false;
+}
+
+/* ---- start ---- */
+
+static enum exit_status
+send_start(struct session *session, PB(StartInstanceRequest) *request, bool wait,
+		   int64_t timeout_ms)
+{
+	const struct client_options once = {.once = true};
+	PB(StartInstanceResponse) *reply;
+	struct buf	out = BUF_INIT;
+	enum grpc_status grpc;
+	enum exit_status status = EXIT_DONE;
+
+	reply = (PB(StartInstanceResponse) *)
+		session_call(session, "StartInstance", &request->base,
+					 PB_TYPE(start_instance_response), &once, &grpc);
+	if (reply == NULL)
+		return status_exit(grpc);
+	if (wait)
+		status = await(session, reply->instance_id, timeout_ms);
+	else if (session->json)
+	{
+		json_open(&out, NULL, '{');
+		json_text(&out, "instance_id", reply->instance_id);
+		json_text(&out, "workflow", reply->workflow);
+		json_close(&out, '}');
+		print_buf(&out);
+	}
+	else
+		printf("%s\n", reply->instance_id);
+	buf_free(&out);
+	protobuf_c_message_free_unpacked(&reply->base, NULL);
+	return status;
+}
+
+static enum exit_status
+run_start(struct session *session, const struct arguments *args)
+{
+	PB(StartInstanceRequest) request = PB_INIT(START_INSTANCE_REQUEST);
+	const char *context = options_value(args, "context");
+	const char *correlation_id = options_value(args, "correlation-id");
+	struct buf	text = BUF_INIT;
+	struct buf	value = BUF_INIT;
+	struct wig_error err;
+	int64_t		version = 0;
+	int64_t		timeout_ms;
+	enum exit_status status;
+
+	if (!take_timeout(args, &timeout_ms))
+		return EXIT_USAGE;
+	if (!options_number(args, "version", 1, INT32_MAX, &version, &err))
+		return complain(EXIT_USAGE, NULL, &err);
+	if (!source_json(context == NULL ? "{}" : context, &text, &err) ||
+		!json_to_value((const char *) text.data, text.len, &value, &err))
+	{
+		buf_free(&text);
+		return complain_text(EXIT_USAGE, "--context: %s", err.message);
+	}
+	request.workflow = (char *) args->words[0];
+	request.context.data = value.data;
+	request.context.len = value.len;
+	if (version > 0)
+	{
+		request.has_version_case = COM__WIGGLE__PROTO__START_INSTANCE_REQUEST__HAS_VERSION_VERSION;
+		request.version = (int32_t) version;
+	}
+	if (correlation_id != NULL)
+	{
+		request.has_correlation_id_case =
+			COM__WIGGLE__PROTO__START_INSTANCE_REQUEST__HAS_CORRELATION_ID_CORRELATION_ID;
+		request.correlation_id = (char *) correlation_id;
+	}
+	status = send_start(session, &request, options_has(args, "wait"), timeout_ms);
+	buf_free(&text);
+	buf_free(&value);
+	return status;
+}
+
+/* ---- get ---- */
+
+static enum exit_status
+run_get(struct session *session, const struct arguments *args)
+{
+	PB(InstanceDetail) *detail;
+	enum exit_status status;
+	int64_t		timeout_ms;
+
+	if (!take_timeout(args, &timeout_ms))
+		return EXIT_USAGE;
+	if (options_has(args, "wait"))
+		return await(session, args->words[0], timeout_ms);
+	detail = fetch(session, args->words[0], &status);
+	if (detail == NULL)
+		return status;
+	print_instance(session, detail);
+	protobuf_c_message_free_unpacked(&detail->base, NULL);
+	return EXIT_DONE;
+}
+
+/* ---- list ---- */
+
+static void
+print_list_json(const PB(InstanceList) *list)
+{
+	struct buf	out = BUF_INIT;
+
+	json_open(&out, NULL, '[');
+	for (size_t i = 0; i < list->n_instances; i++)
+	{
+		json_open(&out, NULL, '{');
+		put_instance(&out, list->instances[i]);
+		json_close(&out, '}');
+	}
+	json_close(&out, ']');
+	print_buf(&out);
+	buf_free(&out);
+}
+
+static void
+print_list_text(const PB(InstanceList) *list)
+{
+	static const char *const headings[] = {"ID", "WORKFLOW", "VERSION", "STATUS", "CREATED", "WHY"};
+	struct table table;
+
+	table_start(&table, 6, headings);
+	for (size_t i = 0; i < list->n_instances; i++)
+	{
+		const PB(InstanceView) *view = list->instances[i];
+		char		version[16];
+		char		created[40];
+		const char *cells[] = {
+			view->id, view->workflow, version, view->status, created,
+			instance_error(view) != NULL ? instance_error(view) : termination_reason(view)
+		};
+
+		snprintf(version, sizeof(version), "%d", (int) view->version);
+		format_time(view->created_at, created);
+		table_row(&table, cells);
+	}
+	table_print(&table, stdout);
+	table_free(&table);
+}
+
+static enum exit_status
+run_list(struct session *session, const struct arguments *args)
+{
+	PB(ListInstancesRequest) request = PB_INIT(LIST_INSTANCES_REQUEST);
+	PB(InstanceList) *list;
+	struct wig_error err;
+	int64_t		limit = DEFAULT_LIMIT;
+	enum grpc_status status;
+
+	if (!options_number(args, "limit", 1, INT32_MAX, &limit, &err))
+		return complain(EXIT_USAGE, NULL, &err);
+	request.limit = (int32_t) limit;
+	if (options_has(args, "workflow"))
+	{
+		request.has_workflow_case = COM__WIGGLE__PROTO__LIST_INSTANCES_REQUEST__HAS_WORKFLOW_WORKFLOW;
+		request.workflow = (char *) options_value(args, "workflow");
+	}
+	if (options_has(args, "status"))
+	{
+		request.has_status_case = COM__WIGGLE__PROTO__LIST_INSTANCES_REQUEST__HAS_STATUS_STATUS;
+		request.status = (char *) options_value(args, "status");
+	}
+	if (options_has(args, "correlation-id"))
+	{
+		request.has_correlation_id_case =
+			COM__WIGGLE__PROTO__LIST_INSTANCES_REQUEST__HAS_CORRELATION_ID_CORRELATION_ID;
+		request.correlation_id = (char *) options_value(args, "correlation-id");
+	}
+	list = (PB(InstanceList) *) session_call(session, "ListInstances", &request.base,
+											 PB_TYPE(instance_list), NULL, &status);
+	if (list == NULL)
+		return status_exit(status);
+	if (session->json)
+		print_list_json(list);
+	else
+		print_list_text(list);
+	protobuf_c_message_free_unpacked(&list->base, NULL);
+	return EXIT_DONE;
+}
+
+/* ---- cancel ---- */
+
+static enum exit_status
+run_cancel(struct session *session, const struct arguments *args)
+{
+	PB(CancelInstanceRequest) request = PB_INIT(CANCEL_INSTANCE_REQUEST);
+	PB(CancelInstanceResponse) *reply;
+	struct buf	out = BUF_INIT;
+	enum grpc_status status;
+
+	request.instance_id = (char *) args->words[0];
+	if (options_has(args, "reason"))
+		request.reason = (char *) options_value(args, "reason");
+	reply = (PB(CancelInstanceResponse) *)
+		session_call(session, "CancelInstance", &request.base,
+					 PB_TYPE(cancel_instance_response), NULL, &status);
+	if (reply == NULL)
+		return status_exit(status);
+	if (session->json)
+	{
+		json_open(&out, NULL, '{');
+		json_text(&out, "cancelled", reply->cancelled);
+		json_close(&out, '}');
+		print_buf(&out);
+	}
+	else
+		printf("cancelled %s\n", reply->cancelled);
+	buf_free(&out);
+	protobuf_c_message_free_unpacked(&reply->base, NULL);
+	return EXIT_DONE;
+}

@@ -1,0 +1,231 @@
+/*
+ * main.c
+ *	  The wiggle command: find the command, sort its arguments, run it.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "output.h"
+#include "session.h"
+
+#define DEFAULT_SERVER "localhost:8080"
+
+static const struct option global_options[] = {
+	{"server", 's', "HOST:PORT", "the proxy to talk to; default $WIGGLE_URL, else " DEFAULT_SERVER},
+	{"json", 0, NULL, "print JSON for programs instead of text for people"},
+	{"help", 'h', NULL, "say what there is to say and end"},
+	{NULL, 0, NULL, NULL}
+};
+
+static enum exit_status run_version(struct session *session, const struct arguments *args);
+
+static const struct option no_options[] = {{NULL, 0, NULL, NULL}};
+
+static const struct command command_version = {
+	.name = "version",
+	.words = "",
+	.summary = "print the version of this command",
+	.options = no_options,
+	.run = run_version
+};
+
+static const struct command *const commands[] = {
+	&command_validate,
+	&command_register,
+	&command_start,
+	&command_get,
+	&command_list,
+	&command_cancel,
+	&command_work,
+	&command_version
+};
+
+#define NCOMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static enum exit_status
+run_version(struct session *session, const struct arguments *args)
+{
+	(void) args;
+	if (session->json)
+		printf("{\"version\":\"%s\"}\n", WIGGLE_VERSION);
+	else
+		printf("wiggle %s\n", WIGGLE_VERSION);
+	return EXIT_DONE;
+}
+
+/* ---- help ---- */
+
+static void
+print_options(const struct option *options)
+{
+	for (; options->name != NULL; options++)
+	{
+		char		left[64];
+
+		snprintf(left, sizeof(left), "%c%c%s --%s%s%s",
+				 options->letter ? '-' : ' ', options->letter ? options->letter : ' ',
+				 options->letter ? "," : " ", options->name,
+				 options->value == NULL ? "" : " ", options->value == NULL ? "" : options->value);
+		if (strlen(left) <= 30)
+			printf("  %-30s  %s\n", left, options->help);
+		else
+			printf("  %s\n  %-30s  %s\n", left, "", options->help);
+	}
+}
+
+static void
+print_help(void)
+{
+	printf("Usage: wiggle [OPTIONS] COMMAND [ARGUMENTS]\n"
+		   "\n"
+		   "Durable workflows inside PostgreSQL, from the command line.\n"
+		   "\n"
+		   "Commands:\n");
+	for (size_t i = 0; i < NCOMMANDS; i++)
+		printf("  %-10s  %s\n", commands[i]->name, commands[i]->summary);
+	printf("\nOptions of every command:\n");
+	print_options(global_options);
+	printf("\n"
+		   "Examples:\n"
+		   "  wiggle register order.yaml\n"
+		   "  wiggle work -f worker.yaml\n"
+		   "  wiggle start order --context '{\"order\": 17}' --wait\n"
+		   "  wiggle list --status FAILED\n"
+		   "  wiggle get wfi.s0.01m446vf3rya1rekthaps4 --json\n"
+		   "\n"
+		   "Exit status:\n"
+		   "  0  done\n"
+		   "  1  the server refused: not found, wrong state, not allowed\n"
+		   "  2  wrong usage, or a file that is not valid\n"
+		   "  3  no answer from the server\n"
+		   "  4  the awaited instance ended in another state than COMPLETED, or not in time\n"
+		   "  5  work: steps were killed because a second signal asked for it\n"
+		   "\n"
+		   "Environment:\n"
+		   "  WIGGLE_URL                     the proxy, host:port; any scheme:// is ignored\n"
+		   "  WIGGLE_RPC_MAX_ATTEMPTS        how often a call is made when the server is\n"
+		   "                                 unavailable (5)\n"
+		   "  WIGGLE_RPC_RETRY_DELAY_MILLIS  the pause before the second one, doubled for each\n"
+		   "                                 further one (200)\n"
+		   "\n"
+		   "\"wiggle COMMAND --help\" says more about a command.\n");
+}
+
+static void
+print_command_help(const struct command *command)
+{
+	printf("Usage: wiggle %s%s%s [OPTIONS]\n\n%c%s.\n", command->name,
+		   command->words[0] == '\0' ? "" : " ", command->words,
+		   command->summary[0] - 'a' + 'A', command->summary + 1);
+	if (command->options->name != NULL)
+	{
+		printf("\nOptions:\n");
+		print_options(command->options);
+	}
+	printf("\nOptions of every command:\n");
+	print_options(global_options);
+	if (command->details != NULL)
+		printf("\n%s", command->details);
+}
+
+/* ---- running ---- */
+
+static const struct command *
+find_command(const char *name)
+{
+	for (size_t i = 0; i < NCOMMANDS; i++)
+	{
+		if (strcmp(commands[i]->name, name) == 0)
+			return commands[i];
+	}
+	return NULL;
+}
+
+/*
+ * Where the command's name stands: the first word that is no option and no
+ * global option's value. 0 when there is none.
+ */
+static int
+command_position(int argc, char *const *argv)
+{
+	for (int i = 1; i < argc; i++)
+	{
+		if (argv[i][0] != '-')
+			return i;
+		if (strcmp(argv[i], "--server") == 0 || strcmp(argv[i], "-s") == 0)
+			i++;
+	}
+	return 0;
+}
+
+static enum exit_status
+run_command(const struct command *command, const struct arguments *args)
+{
+	const char *environment = getenv("WIGGLE_URL");
+	struct session session = {0};
+	enum exit_status status;
+
+	session.json = options_has(args, "json");
+	session.server = options_value(args, "server");
+	if (session.server == NULL)
+		session.server = environment != NULL && *environment != '\0' ? environment : DEFAULT_SERVER;
+	if (uv_loop_init(&session.loop) != 0)
+		return complain_text(EXIT_UNREACHABLE, "cannot set up an event loop");
+	status = command->run(&session, args);
+	session_end(&session);
+	if (fflush(stdout) != 0 && status == EXIT_DONE)
+		return complain_text(EXIT_REFUSED, "cannot write the output");
+	return status;
+}
+
+int
+main(int argc, char **argv)
+{
+	static struct arguments args;
+	const struct command *command;
+	struct wig_error err;
+	int			at = command_position(argc, argv);
+
+	signal(SIGPIPE, SIG_IGN);
+	command = at == 0 ? NULL : find_command(argv[at]);
+	if (at != 0 && command == NULL && strcmp(argv[at], "help") != 0)
+		return complain_text(EXIT_USAGE, "there is no command '%s'; see wiggle --help", argv[at]);
+
+	/* The name itself is no word of the command. */
+	for (int i = at; at != 0 && i > 0; i--)
+		argv[i] = argv[i - 1];
+	if (at != 0)
+	{
+		argc--;
+		argv++;
+	}
+	if (!options_parse(command == NULL ? no_options : command->options, global_options,
+					   argc - 1, argv + 1, &args, &err))
+		return complain_text(EXIT_USAGE, "%s; see wiggle%s%s --help", err.message,
+							 command == NULL ? "" : " ", command == NULL ? "" : command->name);
+
+	if (command == NULL)
+	{
+		const struct command *subject = args.nwords > 0 ? find_command(args.words[0]) : NULL;
+
+		if (at == 0 && !options_has(&args, "help"))
+			return complain_text(EXIT_USAGE, "which command? See wiggle --help");
+		if (subject != NULL)
+			print_command_help(subject);
+		else
+			print_help();
+		return EXIT_DONE;
+	}
+	if (options_has(&args, "help"))
+	{
+		print_command_help(command);
+		return EXIT_DONE;
+	}
+	if (args.nwords < command->min_words || args.nwords > command->max_words)
+		return complain_text(EXIT_USAGE, "usage: wiggle %s%s%s [OPTIONS]; see wiggle %s --help",
+							 command->name, command->words[0] == '\0' ? "" : " ", command->words,
+							 command->name);
+	return run_command(command, &args);
+}

@@ -1,0 +1,139 @@
+/*
+ * session.c
+ *	  Calls that are waited for, and complaints.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "buf.h"
+#include "session.h"
+
+enum exit_status
+complain_text(enum exit_status status, const char *fmt,...)
+{
+	va_list		args;
+
+	fputs("wiggle: ", stderr);
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fputc('\n', stderr);
+	return status;
+}
+
+enum exit_status
+complain(enum exit_status status, const char *file, const struct wig_error *err)
+{
+	if (file == NULL)
+		return complain_text(status, "%s", err->message);
+	if (err->line == 0)
+		return complain_text(status, "%s: %s", file, err->message);
+	return complain_text(status, "%s:%d:%d: %s", file, err->line, err->column, err->message);
+}
+
+struct client *
+session_client(struct session *session)
+{
+	const char *problem;
+
+	if (session->client == NULL)
+	{
+		session->client = client_new(&session->loop, session->server, &problem);
+		if (session->client == NULL)
+			complain_text(EXIT_USAGE, "%s, got '%s'", problem, session->server);
+	}
+	return session->client;
+}
+
+/* A call that is being waited for. */
+struct waiting
+{
+	struct session *session;
+	const char *method;
+	const ProtobufCMessageDescriptor *type;
+	ProtobufCMessage *reply;
+	enum grpc_status status;
+	bool		done;
+};
+
+static void
+call_done(void *arg, const struct client_reply *reply)
+{
+	struct waiting *w = arg;
+	const char *server = client_server(w->session->client);
+
+	w->done = true;
+	w->status = reply->status;
+	if (reply->status == GRPC_OK)
+	{
+		w->reply = protobuf_c_message_unpack(w->type, NULL, reply->len, reply->data);
+		if (w->reply != NULL)
+			return;
+		w->status = GRPC_INTERNAL;
+		complain_text(EXIT_REFUSED, "the answer of %s cannot be read", server);
+	}
+	else if (status_exit(reply->status) == EXIT_UNREACHABLE)
+	{
+		complain_text(EXIT_UNREACHABLE, "no answer from %s: %s", server, reply->message);
+		if (reply->lost)
+			complain_text(EXIT_UNREACHABLE, "it is not known whether %s was carried out", w->method);
+	}
+	else
+		complain_text(EXIT_REFUSED, "%s (%s)", reply->message, status_name(reply->status));
+}
+
+ProtobufCMessage *
+session_call(struct session *session, const char *method, const ProtobufCMessage *request,
+			 const ProtobufCMessageDescriptor *reply_type, const struct client_options *options,
+			 enum grpc_status *status)
+{
+	struct waiting w = {.session = session, .method = method, .type = reply_type};
+	struct client *client = session_client(session);
+
+	*status = GRPC_INVALID_ARGUMENT;
+	if (client == NULL)
+		return NULL;
+	client_start(client, method, request, options, call_done, &w);
+	while (!w.done)
+		uv_run(&session->loop, UV_RUN_ONCE);
+	*status = w.status;
+	return w.reply;
+}
+
+static void
+pause_over(uv_timer_t *timer)
+{
+	*(bool *) timer->data = true;
+}
+
+static void
+timer_closed(uv_handle_t *handle)
+{
+	free(handle);
+}
+
+void
+session_pause(struct session *session, uint64_t ms)
+{
+	uv_timer_t *timer = xmalloc(sizeof(*timer));
+	bool		over = false;
+
+	uv_timer_init(&session->loop, timer);
+	timer->data = &over;
+	uv_update_time(&session->loop);
+	uv_timer_start(timer, pause_over, ms, 0);
+	while (!over)
+		uv_run(&session->loop, UV_RUN_ONCE);
+	uv_close((uv_handle_t *) timer, timer_closed);
+}
+
+void
+session_end(struct session *session)
+{
+	client_free(session->client);
+	session->client = NULL;
+	while (uv_run(&session->loop, UV_RUN_DEFAULT) != 0)
+		;
+	uv_loop_close(&session->loop);
+}

@@ -1,0 +1,78 @@
+/*
+ * session.h
+ *	  What every command gets: where the server is, how to print, how to call.
+ */
+#ifndef WIGGLE_CLI_SESSION_H
+#define WIGGLE_CLI_SESSION_H
+
+#include <stdbool.h>
+
+#include <protobuf-c/protobuf-c.h>
+#include <uv.h>
+
+#include "client.h"
+#include "error.h"
+#include "options.h"
+#include "status.h"
+
+/* Message types and their functions carry the package in their names. */
+#define PB(type)			Com__Wiggle__Proto__##type
+#define PB_INIT(type)		COM__WIGGLE__PROTO__##type##__INIT
+#define PB_TYPE(type)		(&com__wiggle__proto__##type##__descriptor)
+
+struct session
+{
+	bool		json;			/* --json */
+	const char *server;			/* as given, or the default */
+	uv_loop_t	loop;
+	struct client *client;		/* NULL until the first call */
+};
+
+/* Print "wiggle: <message>" with the place if it is known; returns status. */
+extern enum exit_status complain(enum exit_status status, const char *file,
+								 const struct wig_error *err);
+extern enum exit_status complain_text(enum exit_status status, const char *fmt,...)
+			__attribute__((format(printf, 2, 3)));
+
+/* The client, made on first use; NULL after a complaint. */
+extern struct client *session_client(struct session *session);
+
+/*
+ * Make a call and wait. The decoded reply (free it with
+ * protobuf_c_message_free_unpacked), or NULL with *status set and, unless quiet, a
+ * complaint printed.
+ */
+extern ProtobufCMessage *session_call(struct session *session, const char *method,
+									  const ProtobufCMessage *request,
+									  const ProtobufCMessageDescriptor *reply_type,
+									  const struct client_options *options,
+									  enum grpc_status *status);
+
+/* Run the loop for a while. */
+extern void session_pause(struct session *session, uint64_t ms);
+
+/* Close the connection and the loop. */
+extern void session_end(struct session *session);
+
+/* One command of the table. */
+struct command
+{
+	const char *name;
+	const char *words;			/* how its arguments are called, for the usage line */
+	int			min_words;
+	int			max_words;
+	const char *summary;		/* one line */
+	const char *details;		/* paragraphs below the options */
+	const struct option *options;
+	enum exit_status (*run) (struct session *session, const struct arguments *args);
+};
+
+extern const struct command command_validate;
+extern const struct command command_register;
+extern const struct command command_start;
+extern const struct command command_get;
+extern const struct command command_list;
+extern const struct command command_cancel;
+extern const struct command command_work;
+
+#endif							/* WIGGLE_CLI_SESSION_H */
