@@ -74,8 +74,12 @@ read_versions(Jsonb *jb, WigPoll *poll)
 		}
 		else if (token == WJB_ELEM && depth == 2 && field == 1 && v.type == jbvNumeric)
 		{
-			versions[poll->nversions].version =
-				DatumGetInt32(DirectFunctionCall1(numeric_int4, NumericGetDatum(v.val.numeric)));
+			int64		version =
+				DatumGetInt64(DirectFunctionCall1(numeric_int8, NumericGetDatum(v.val.numeric)));
+
+			if (version < 1 || version > PG_INT32_MAX)
+				versions_error();
+			versions[poll->nversions].version = (int32) version;
 			field++;
 		}
 		else

@@ -82,17 +82,20 @@ verdict(const WigStep *step, bool complete, bool *value, WigRefusal *refusal)
 
 /* The context after a task's result; nothing changes for an absent or null one. */
 static bool
-plan_result(WigWork *work, const WigTask *task, const WigStep *step, bool complete,
+plan_result(WigWork *work, const WigTask *task, int node, const WigStep *step, bool complete,
 			Plan *plan, WigRefusal *refusal)
 {
 	struct wig_json_info info;
 	struct wig_error err;
 	char	   *out;
 
+	if (step->outcome == WIG_OUTCOME_PREDICATE)
+		return wig_refuse(refusal, 400, "step %s is a TASK; its result is a context, not a decision",
+						  wig_graph_node(task->inst.graph, node)->id);
 	if (step->outcome != WIG_OUTCOME_MERGE || step->value == NULL)
 		return true;
 	if (!wig_json_check(step->value, step->value_len, &info, &err))
-		return wig_refuse(refusal, 400, "the result is not acceptable JSON: %s", err.message);
+		return wig_refuse(refusal, 400, "result: %s", err.message);
 	if (info.type == WIG_JSON_NULL)
 		return true;
 
@@ -146,7 +149,7 @@ plan_step(WigWork *work, const WigRun *run, const WigTask *task, int i, int node
 						  node->id);
 	plan->next = node->next;
 	if (node->kind == WIG_TASK)
-		return plan_result(work, task, step, run->complete, plan, refusal);
+		return plan_result(work, task, node_index, step, run->complete, plan, refusal);
 
 	if (!verdict(step, run->complete, &value, refusal))
 		return false;

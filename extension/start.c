@@ -106,7 +106,7 @@ check_start(WigWork *work, const WigStart *start, const WigGraph **graph, WigRef
 		return wig_refuse(refusal, 400, "correlation id is longer than %d bytes", WIG_MAX_CORRELATION);
 	if (start->context != NULL &&
 		!wig_json_check(start->context, start->context_len, &info, &err))
-		return wig_refuse(refusal, 400, "context is not acceptable JSON: %s", err.message);
+		return wig_refuse(refusal, 400, "context: %s", err.message);
 
 	if (version == 0)
 		version = wig_graph_latest(work->store, start->workflow);
