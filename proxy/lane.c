@@ -14,6 +14,7 @@
 
 #include "buf.h"
 #include "config.h"
+#include "item_queue.h"
 #include "lane.h"
 #include "lane_batch.h"
 #include "log.h"
@@ -32,6 +33,9 @@
 
 #define LOCK_TIMEOUT		"5000"
 #define STATEMENT_TIMEOUT	"20000"
+
+/* A batch not answered for so long: its polls look elsewhere; the connection is dropped. */
+#define SLOW_MS				1000
 #define SILENCE_MS			30000
 
 #define RETRIES_MAX			4
@@ -54,12 +58,10 @@ struct lane
 	struct link link;
 	enum lane_state state;
 	bool		closing;
+	bool		slow;			/* the batch in flight takes long */
 	uint64_t	down_since;		/* 0: was never up */
 
-	struct item *head;			/* queue, oldest first */
-	struct item **tail;
-	int			queued;
-	size_t		queued_bytes;
+	struct item_queue queue;
 	struct batch *replays;		/* to be sent before the queue; a stack */
 	struct batch *current;		/* in flight when LANE_BUSY */
 
@@ -88,40 +90,16 @@ static void arm_sweep(struct lane *lane);
 
 /* ---- the queue ---- */
 
-static void
-enqueue(struct lane *lane, struct item *item)
-{
-	item->next = NULL;
-	*lane->tail = item;
-	lane->tail = &item->next;
-	lane->queued++;
-	lane->queued_bytes += item->bytes;
-}
-
-static struct item *
-dequeue(struct lane *lane)
-{
-	struct item *item = lane->head;
-
-	lane->head = item->next;
-	if (lane->head == NULL)
-		lane->tail = &lane->head;
-	lane->queued--;
-	lane->queued_bytes -= item->bytes;
-	item->next = NULL;
-	return item;
-}
-
 bool
 lane_submit(struct lane *lane, struct item *item)
 {
 	item->bytes = item_measure(item);
-	if (lane->queued >= config.lane_queue_items ||
-		(lane->queued > 0 && lane->queued_bytes + item->bytes > (size_t) config.lane_queue_bytes))
+	if (lane->queue.n >= config.lane_queue_items ||
+		(lane->queue.n > 0 && lane->queue.bytes + item->bytes > (size_t) config.lane_queue_bytes))
 		return false;
 	item->since = loop_now();
 	item->unknown = false;
-	enqueue(lane, item);
+	queue_push(&lane->queue, item);
 	arm_sweep(lane);
 	return true;
 }
@@ -130,6 +108,12 @@ bool
 lane_up(const struct lane *lane)
 {
 	return lane->state != LANE_DOWN;
+}
+
+bool
+lane_prompt(const struct lane *lane)
+{
+	return lane->state != LANE_DOWN && !lane->slow;
 }
 
 bool
@@ -142,14 +126,14 @@ lane_usable(const struct lane *lane)
 bool
 lane_idle(const struct lane *lane)
 {
-	return lane->head == NULL && lane->replays == NULL && lane->current == NULL;
+	return lane->queue.head == NULL && lane->replays == NULL && lane->current == NULL;
 }
 
 void
 lane_move(struct lane *from, struct lane *to)
 {
-	while (from->head != NULL)
-		enqueue(to, dequeue(from));
+	while (from->queue.head != NULL)
+		queue_push(&to->queue, queue_pop(&from->queue));
 	while (from->replays != NULL)
 	{
 		struct batch *batch = from->replays;
@@ -164,14 +148,14 @@ lane_move(struct lane *from, struct lane *to)
 void
 lane_spread(struct lane *from, struct lane *const *lanes, int n)
 {
-	int			count = from->queued;
+	int			count = from->queue.n;
 
 	for (int i = 0; i < count; i++)
 	{
-		struct item *item = dequeue(from);
+		struct item *item = queue_pop(&from->queue);
 		struct lane *to = lanes[item->hash % (uint32_t) n];
 
-		enqueue(to, item);
+		queue_push(&to->queue, item);
 		arm_sweep(to);
 	}
 }
@@ -192,9 +176,9 @@ sweep(struct deadline *deadline)
 	struct item *expired = NULL;
 	struct item **last = &expired;
 
-	while (lane->head != NULL && now - lane->head->since >= patience)
+	while (lane->queue.head != NULL && now - lane->queue.head->since >= patience)
 	{
-		struct item *item = dequeue(lane);
+		struct item *item = queue_pop(&lane->queue);
 
 		*last = item;
 		last = &item->next;
@@ -226,7 +210,7 @@ sweep(struct deadline *deadline)
 static void
 arm_sweep(struct lane *lane)
 {
-	if (lane->sweep.slot == 0 && (lane->head != NULL || lane->replays != NULL))
+	if (lane->sweep.slot == 0 && (lane->queue.head != NULL || lane->replays != NULL))
 		deadline_set(&lane->sweep, loop_now() + SWEEP_MS, sweep);
 }
 
@@ -236,6 +220,27 @@ silent(struct deadline *deadline)
 	struct lane *lane = deadline_owner(deadline, struct lane, silence);
 
 	link_break(&lane->link, "the database has not answered for 30 s");
+}
+
+/*
+ * The batch takes too long for those who only ask whether there is work: its
+ * polls go to other shards, and new ones stay away until it has ended.
+ */
+static void
+slow(struct deadline *deadline)
+{
+	struct lane *lane = deadline_owner(deadline, struct lane, silence);
+
+	deadline_set(&lane->silence, loop_now() + SILENCE_MS - SLOW_MS, silent);
+	if (lane->state != LANE_BUSY)
+		return;
+	lane->slow = true;
+	shard_lane_changed(lane->shard);
+	for (int i = 0; i < lane->current->nitems; i++)
+	{
+		if (lane->current->items[i]->kind == ITEM_POLL)
+			poller_detach(lane->current->items[i]);
+	}
 }
 
 /* ---- sending ---- */
@@ -274,7 +279,7 @@ send_batch(struct lane *lane, struct batch *batch)
 	}
 	metric_add(lane->batches, 1);
 	metric_add(lane->items, batch->nitems);
-	deadline_set(&lane->silence, loop_now() + SILENCE_MS, silent);
+	deadline_set(&lane->silence, loop_now() + SLOW_MS, slow);
 	link_flush(&lane->link);
 }
 
@@ -289,13 +294,13 @@ form_batch(struct lane *lane)
 	int			minting = 0;
 	bool		polls = poller_wants(lane->shard->slot);
 
-	if (lane->head == NULL && !polls)
+	if (lane->queue.head == NULL && !polls)
 		return NULL;
 	batch = batch_create(most);
-	while (lane->head != NULL && taken < most &&
-		   (taken == 0 || bytes + lane->head->bytes <= (size_t) config.lane_batch_bytes))
+	while (lane->queue.head != NULL && taken < most &&
+		   (taken == 0 || bytes + lane->queue.head->bytes <= (size_t) config.lane_batch_bytes))
 	{
-		struct item *item = dequeue(lane);
+		struct item *item = queue_pop(&lane->queue);
 
 		bytes += item->bytes;
 		minting += item->kind == ITEM_START || item->kind == ITEM_RUN;
@@ -338,9 +343,9 @@ lane_turn(struct lane *lane)
 	batch = form_batch(lane);
 	if (batch == NULL)
 		return;
-	metric_set(lane->waiting, lane->queued);
+	metric_set(lane->waiting, lane->queue.n);
 	send_batch(lane, batch);
-	shard_crowding(lane->shard, lane->queued);
+	shard_crowding(lane->shard, lane->queue.n);
 }
 
 /* ---- answers ---- */
@@ -417,6 +422,11 @@ batch_ended(struct lane *lane)
 	lane->current = NULL;
 	lane->result = NULL;
 	lane->state = LANE_FREE;
+	if (lane->slow)
+	{
+		lane->slow = false;
+		shard_lane_changed(lane->shard);
+	}
 	if (lane->failed)
 		batch_failed(lane, batch);
 	else
@@ -592,6 +602,7 @@ lane_link_down(struct link *link, const char *why)
 	PQclear(lane->result);
 	lane->result = NULL;
 	lane->state = LANE_DOWN;
+	lane->slow = false;
 	if (was_serving)
 		lane->down_since = loop_now();
 	if (!lane->closing)
@@ -646,7 +657,7 @@ lane_create(struct shard *shard, int number)
 
 	lane->shard = shard;
 	lane->number = number;
-	lane->tail = &lane->head;
+	queue_init(&lane->queue);
 	link_init(&lane->link, &lane_ops, shard->target, "lane", lane);
 	snprintf(labels, sizeof(labels), "shard=\"%d\",lane=\"%d\"", shard->entry->id, number);
 	lane->batches = metric_counter("wiggle_proxy_lane_batches_total", labels,

@@ -25,6 +25,9 @@ extern void lane_stop(struct lane *lane);
 
 extern bool lane_up(const struct lane *lane);
 
+/* Up, and its batch in flight, if any, has not been waited for long. */
+extern bool lane_prompt(const struct lane *lane);
+
 /* Up, or down for so short a time that waiting for it is sensible. */
 extern bool lane_usable(const struct lane *lane);
 

@@ -24,6 +24,7 @@
 #include "ids.h"
 #include "loop.h"
 #include "metrics.h"
+#include "poll_place.h"
 #include "poller.h"
 #include "random.h"
 #include "shard.h"
@@ -55,51 +56,10 @@
 #define SATED_RETRY_MS		25
 #define SATED_LOOK			16
 
-enum poll_place
-{
-	IN_LINE,
-	PARKED,
-	SATED,
-	RIDING
-};
-
-struct poll
-{
-	struct item item;			/* first: the lane hands it back */
-	struct call *call;			/* NULL: gone, its claims are given back */
-	struct subscription *subscription;
-	struct poll *prev;
-	struct poll *next;
-	enum poll_place place;
-	int			slot;			/* where it stands in line or rides */
-	uint64_t	untried;		/* shards that have not been asked yet */
-	bool		tried;			/* any has answered */
-	bool		looking;		/* rides because of a wake-up */
-	uint32_t	wakes;			/* the subscription's when the ride began */
-	int32_t		max;
-	uint64_t	wait_until;		/* loop time */
-	struct deadline deadline;
-	size_t		worker_len;
-	char		owner[];		/* worker id, '#', nonce, terminator */
-};
-
-struct line
-{
-	struct poll *first;
-	struct poll *last;
-};
-
-static struct line lines[TOPOLOGY_MAX_SHARDS];
-static struct line sated;
-static struct subscription *ring;	/* those with parked polls; next one to be served */
-static int	ring_size;
-static int	wanting[TOPOLOGY_MAX_SHARDS];	/* subscriptions that should look there */
 static int	total;				/* polls whose call is waiting */
-static int	riding;				/* in batches, with or without a call */
 static unsigned cursor;			/* rotates over the shards */
 static struct deadline safety;
 static struct deadline sated_retry;
-static struct metric *parked_gauge;
 static struct metric *claimed;
 static struct metric *released;
 static struct metric *empty_claims;
@@ -107,128 +67,10 @@ static struct metric *shed;
 
 static void ride_ended(struct item *item, const struct outcome *outcome);
 
-#define BIT(slot) (UINT64_C(1) << (slot))
-
 static uint64_t
 all_shards(void)
 {
 	return shard_slots() >= 64 ? UINT64_MAX : BIT(shard_slots()) - 1;
-}
-
-/* ---- lists ---- */
-
-static void
-list_append(struct poll **first, struct poll **last, struct poll *poll)
-{
-	poll->next = NULL;
-	poll->prev = *last;
-	if (*last != NULL)
-		(*last)->next = poll;
-	else
-		*first = poll;
-	*last = poll;
-}
-
-static void
-list_remove(struct poll **first, struct poll **last, struct poll *poll)
-{
-	if (poll->prev != NULL)
-		poll->prev->next = poll->next;
-	else
-		*first = poll->next;
-	if (poll->next != NULL)
-		poll->next->prev = poll->prev;
-	else
-		*last = poll->prev;
-	poll->prev = poll->next = NULL;
-}
-
-static void
-ring_join(struct subscription *subscription)
-{
-	if (ring == NULL)
-	{
-		ring = subscription->ring_next = subscription->ring_prev = subscription;
-	}
-	else
-	{
-		subscription->ring_next = ring;
-		subscription->ring_prev = ring->ring_prev;
-		ring->ring_prev->ring_next = subscription;
-		ring->ring_prev = subscription;
-	}
-	ring_size++;
-}
-
-static void
-ring_leave(struct subscription *subscription)
-{
-	ring_size--;
-	if (ring_size == 0)
-		ring = NULL;
-	else
-	{
-		subscription->ring_prev->ring_next = subscription->ring_next;
-		subscription->ring_next->ring_prev = subscription->ring_prev;
-		if (ring == subscription)
-			ring = subscription->ring_next;
-	}
-	subscription->ring_next = subscription->ring_prev = NULL;
-}
-
-/* Keep the totals true after parked, ready or asking have changed. */
-static void
-recount(struct subscription *subscription)
-{
-	uint64_t	now = subscription->parked > 0 ? subscription->ready & ~subscription->asking : 0;
-	uint64_t	changed = now ^ subscription->wanted;
-
-	for (int slot = 0; changed != 0; slot++, changed >>= 1)
-	{
-		if (changed & 1)
-			wanting[slot] += now & BIT(slot) ? 1 : -1;
-	}
-	subscription->wanted = now;
-}
-
-/* Take the poll from where it stands; it stands nowhere then. */
-static void
-leave_place(struct poll *poll)
-{
-	struct subscription *subscription = poll->subscription;
-
-	switch (poll->place)
-	{
-		case IN_LINE:
-			list_remove(&lines[poll->slot].first, &lines[poll->slot].last, poll);
-			break;
-		case SATED:
-			list_remove(&sated.first, &sated.last, poll);
-			break;
-		case PARKED:
-			list_remove(&subscription->first, &subscription->last, poll);
-			metric_add(parked_gauge, -1);
-			if (--subscription->parked == 0)
-				ring_leave(subscription);
-			recount(subscription);
-			break;
-		case RIDING:
-			riding--;
-			break;
-	}
-}
-
-static void
-park(struct poll *poll)
-{
-	struct subscription *subscription = poll->subscription;
-
-	poll->place = PARKED;
-	list_append(&subscription->first, &subscription->last, poll);
-	metric_add(parked_gauge, 1);
-	if (subscription->parked++ == 0)
-		ring_join(subscription);
-	recount(subscription);
 }
 
 /* ---- the end of a poll ---- */
@@ -290,7 +132,7 @@ cancelled(struct call *call, void *arg)
 	forget_call(poll);
 	if (poll->place == RIDING)
 		return;
-	leave_place(poll);
+	place_leave(poll);
 	free_poll(poll);
 }
 
@@ -308,19 +150,11 @@ overdue(struct deadline *deadline)
 	answer_empty(poll);
 	if (poll->place == RIDING)
 		return;
-	leave_place(poll);
+	place_leave(poll);
 	free_poll(poll);
 }
 
 /* ---- where a poll goes next ---- */
-
-static void
-stand_in_line(struct poll *poll, int slot)
-{
-	poll->place = IN_LINE;
-	poll->slot = slot;
-	list_append(&lines[slot].first, &lines[slot].last, poll);
-}
 
 /*
  * A poll that stands nowhere: to the next shard that has not been asked, else to
@@ -339,7 +173,7 @@ place_poll(struct poll *poll, int after)
 
 		if ((poll->untried & BIT(slot)) == 0 || !shard_claims(shard_by_slot(slot)))
 			continue;
-		stand_in_line(poll, slot);
+		place_in_line(poll, slot);
 		return;
 	}
 	if (drain_started() || loop_now() >= poll->wait_until)
@@ -348,22 +182,22 @@ place_poll(struct poll *poll, int after)
 		free_poll(poll);
 		return;
 	}
-	park(poll);
+	place_parked(poll);
 }
 
 /* An empty connection again? Try once more where it stood. */
 static void
 retry_sated(struct deadline *deadline)
 {
-	struct line waiting = sated;
+	struct line waiting = places.sated;
 
 	(void) deadline;
-	sated.first = sated.last = NULL;
+	places.sated = (struct line) {NULL, NULL};
 	while (waiting.first != NULL)
 	{
 		struct poll *poll = waiting.first;
 
-		list_remove(&waiting.first, &waiting.last, poll);
+		line_remove(&waiting, poll);
 		place_poll(poll, poll->slot + shard_slots() - 1);
 	}
 }
@@ -371,8 +205,7 @@ retry_sated(struct deadline *deadline)
 static void
 set_sated(struct poll *poll)
 {
-	poll->place = SATED;
-	list_append(&sated.first, &sated.last, poll);
+	place_sated(poll);
 	if (sated_retry.slot == 0)
 		deadline_set(&sated_retry, loop_now() + SATED_RETRY_MS, retry_sated);
 }
@@ -404,11 +237,9 @@ claim_size(const struct poll *poll)
 static struct item *
 get_on(struct poll *poll, int slot, bool looking)
 {
-	poll->place = RIDING;
-	poll->slot = slot;
+	place_riding(poll, slot);
 	poll->looking = looking;
 	poll->wakes = poll->subscription->wakes;
-	riding++;
 	write_owner(poll);
 	poll->item.poll.max = claim_size(poll);
 	return &poll->item;
@@ -423,15 +254,14 @@ take_parked(struct subscription *subscription)
 {
 	for (int i = 0; i < SATED_LOOK && i < subscription->parked; i++)
 	{
-		struct poll *poll = subscription->first;
+		struct poll *poll = subscription->line.first;
 
 		if (call_has_room(poll->call, ROOM_BYTES))
 		{
-			leave_place(poll);
+			place_leave(poll);
 			return poll;
 		}
-		list_remove(&subscription->first, &subscription->last, poll);
-		list_append(&subscription->first, &subscription->last, poll);
+		place_rotate(subscription);
 	}
 	return NULL;
 }
@@ -441,11 +271,11 @@ collect_line(int slot, struct item **items, int max)
 {
 	int			n = 0;
 
-	while (n < max && lines[slot].first != NULL)
+	while (n < max && places.lines[slot].first != NULL)
 	{
-		struct poll *poll = lines[slot].first;
+		struct poll *poll = places.lines[slot].first;
 
-		leave_place(poll);
+		place_leave(poll);
 		if (call_has_room(poll->call, ROOM_BYTES))
 			items[n++] = get_on(poll, slot, false);
 		else
@@ -460,15 +290,15 @@ collect_woken(int slot, struct item **items, int max)
 {
 	int			n = 0;
 
-	for (int rounds = ring_size; rounds > 0 && n < max && wanting[slot] > 0; rounds--)
+	for (int rounds = places.ring_size; rounds > 0 && n < max && places.wanting[slot] > 0; rounds--)
 	{
-		struct subscription *subscription = ring;
+		struct subscription *subscription = places.ring;
 
-		ring = ring->ring_next;
+		places.ring = places.ring->ring_next;
 		if ((subscription->wanted & BIT(slot)) == 0)
 			continue;
 		subscription->asking |= BIT(slot);
-		recount(subscription);
+		place_recount(subscription);
 		for (int i = 0; i < subscription->burst && n < max && subscription->parked > 0; i++)
 		{
 			struct poll *poll = take_parked(subscription);
@@ -480,7 +310,7 @@ collect_woken(int slot, struct item **items, int max)
 					/* nobody has room: the safety look comes back to it */
 					subscription->asking &= ~BIT(slot);
 					subscription->ready &= ~BIT(slot);
-					recount(subscription);
+					place_recount(subscription);
 				}
 				break;
 			}
@@ -497,20 +327,20 @@ collect_handoff(int slot, struct item **items, int max)
 	int			n = 0;
 	int			without = 0;
 
-	while (n < max && ring_size > 0 && without < ring_size)
+	while (n < max && places.ring_size > 0 && without < places.ring_size)
 	{
-		struct subscription *subscription = ring;
+		struct subscription *subscription = places.ring;
 		struct poll *poll = take_parked(subscription);
 
 		if (poll == NULL)
 		{
-			ring = ring->ring_next;
+			places.ring = places.ring->ring_next;
 			without++;
 			continue;
 		}
 		without = 0;
-		if (ring == subscription)
-			ring = ring->ring_next;
+		if (places.ring == subscription)
+			places.ring = places.ring->ring_next;
 		items[n++] = get_on(poll, slot, false);
 	}
 	return n;
@@ -519,7 +349,7 @@ collect_handoff(int slot, struct item **items, int max)
 bool
 poller_wants(int slot)
 {
-	return lines[slot].first != NULL || wanting[slot] > 0;
+	return places.lines[slot].first != NULL || places.wanting[slot] > 0;
 }
 
 int
@@ -622,7 +452,7 @@ learn(struct poll *poll, const struct outcome *outcome)
 	}
 	else if (answered && poll->looking && subscription->burst < BURST_MAX)
 		subscription->burst *= 2;
-	recount(subscription);
+	place_recount(subscription);
 }
 
 static void
@@ -630,7 +460,7 @@ ride_ended(struct item *item, const struct outcome *outcome)
 {
 	struct poll *poll = (struct poll *) item;
 
-	leave_place(poll);
+	place_leave(poll);
 	learn(poll, outcome);
 	if (outcome->status == GRPC_OK)
 	{
@@ -664,13 +494,56 @@ ride_ended(struct item *item, const struct outcome *outcome)
 
 /* ---- what the outside tells ---- */
 
+/* A poll for the call that stands nowhere yet; owns a reference of the subscription. */
+static struct poll *
+create_poll(struct call *call, struct subscription *subscription, const char *worker_id,
+			size_t worker_len)
+{
+	struct poll *poll = xcalloc(1, sizeof(*poll) + worker_len + 1 + WIG_NONCE_LEN + 1);
+
+	memcpy(poll->owner, worker_id, worker_len);
+	poll->worker_len = worker_len;
+	poll->call = call;
+	poll->subscription = subscription;
+	poll->item.kind = ITEM_POLL;
+	poll->item.done = ride_ended;
+	poll->item.poll.owner = poll->owner;
+	poll->item.poll.queues = subscription->queues;
+	poll->item.poll.nqueues = subscription->nqueues;
+	poll->item.poll.versions = subscription->versions;
+	poll->item.poll.nversions = subscription->nversions;
+	call_on_cancel(call, cancelled, poll);
+	return poll;
+}
+
+void
+poller_detach(struct item *item)
+{
+	struct poll *ghost = (struct poll *) item;
+	struct poll *poll;
+
+	if (ghost->call == NULL)
+		return;
+	ghost->subscription->refs++;
+	poll = create_poll(ghost->call, ghost->subscription, ghost->owner, ghost->worker_len);
+	poll->max = ghost->max;
+	poll->item.poll.lease_ms = ghost->item.poll.lease_ms;
+	poll->untried = ghost->untried & ~BIT(ghost->slot);
+	poll->tried = ghost->tried;
+	poll->wait_until = ghost->wait_until;
+	deadline_set(&poll->deadline, ghost->deadline.when, overdue);
+	deadline_clear(&ghost->deadline);
+	ghost->call = NULL;
+	place_poll(poll, ghost->slot);
+}
+
 void
 poller_add(struct call *call, const struct poll_request *request)
 {
-	size_t		worker_len = strlen(request->worker_id);
+	struct subscription *subscription;
 	struct poll *poll;
 	uint64_t	now = loop_now();
-	uint64_t	first_answer;
+	uint64_t	first_answer = now + RIDE_GRACE_MS;
 
 	if (drain_started())
 	{
@@ -683,28 +556,16 @@ poller_add(struct call *call, const struct poll_request *request)
 		reply_empty(call, config.poll_retry_ms);
 		return;
 	}
-	poll = xcalloc(1, sizeof(*poll) + worker_len + 1 + WIG_NONCE_LEN + 1);
-	memcpy(poll->owner, request->worker_id, worker_len);
-	poll->worker_len = worker_len;
-	poll->call = call;
-	poll->subscription = subscription_get(request->queues, request->nqueues, request->versions,
-										  request->nversions);
-	if (poll->subscription->burst == 0)
-		poll->subscription->burst = BURST_FIRST;
+	subscription = subscription_get(request->queues, request->nqueues, request->versions,
+									request->nversions);
+	if (subscription->burst == 0)
+		subscription->burst = BURST_FIRST;
+	poll = create_poll(call, subscription, request->worker_id, strlen(request->worker_id));
+	poll->item.poll.lease_ms = request->lease_ms;
 	poll->untried = all_shards();
 	poll->max = request->max;
 	poll->wait_until = now + (uint64_t) request->wait_ms;
-	poll->item.kind = ITEM_POLL;
-	poll->item.done = ride_ended;
-	poll->item.poll.owner = poll->owner;
-	poll->item.poll.lease_ms = request->lease_ms;
-	poll->item.poll.queues = poll->subscription->queues;
-	poll->item.poll.nqueues = poll->subscription->nqueues;
-	poll->item.poll.versions = poll->subscription->versions;
-	poll->item.poll.nversions = poll->subscription->nversions;
 	total++;
-	call_on_cancel(call, cancelled, poll);
-	first_answer = now + RIDE_GRACE_MS;
 	deadline_set(&poll->deadline, poll->wait_until > first_answer ? poll->wait_until : first_answer,
 				 overdue);
 	place_poll(poll, (int) (cursor++ % (unsigned) shard_slots()));
@@ -731,7 +592,7 @@ wake_one(struct subscription *subscription, void *arg)
 		return;
 	subscription->wakes++;
 	subscription->ready |= BIT(wake->slot);
-	recount(subscription);
+	place_recount(subscription);
 }
 
 void
@@ -757,14 +618,14 @@ poller_wake_all(int slot)
 void
 poller_shard_down(int slot)
 {
-	struct line line = lines[slot];
+	struct line line = places.lines[slot];
 
-	lines[slot].first = lines[slot].last = NULL;
+	places.lines[slot] = (struct line) {NULL, NULL};
 	while (line.first != NULL)
 	{
 		struct poll *poll = line.first;
 
-		list_remove(&line.first, &line.last, poll);
+		line_remove(&line, poll);
 		place_poll(poll, slot);
 	}
 }
@@ -786,7 +647,7 @@ drain_line(struct line *line)
 	{
 		struct poll *poll = line->first;
 
-		leave_place(poll);
+		place_leave(poll);
 		answer_empty(poll);
 		free_poll(poll);
 	}
@@ -796,13 +657,13 @@ static void
 begin_drain(void)
 {
 	for (int slot = 0; slot < shard_slots(); slot++)
-		drain_line(&lines[slot]);
-	drain_line(&sated);
-	while (ring != NULL)
+		drain_line(&places.lines[slot]);
+	drain_line(&places.sated);
+	while (places.ring != NULL)
 	{
-		struct poll *poll = ring->first;
+		struct poll *poll = places.ring->line.first;
 
-		leave_place(poll);
+		place_leave(poll);
 		answer_empty(poll);
 		free_poll(poll);
 	}
@@ -811,7 +672,7 @@ begin_drain(void)
 static bool
 drained(void)
 {
-	return total == 0 && riding == 0 && giveback_idle();
+	return total == 0 && places.riding == 0 && giveback_idle();
 }
 
 static void
@@ -827,7 +688,7 @@ poller_start(void)
 	static const struct drain_hook hook = {.name = "poller", .begin = begin_drain, .idle = drained,
 	.stop = stop};
 
-	parked_gauge = metric_gauge("wiggle_proxy_parked_polls", NULL, "Polls that wait for a wake-up.");
+	places.gauge = metric_gauge("wiggle_proxy_parked_polls", NULL, "Polls that wait for a wake-up.");
 	claimed = metric_counter("wiggle_proxy_delivered_tasks_total", NULL, "Tasks delivered to polls.");
 	released = metric_counter("wiggle_proxy_released_tasks_total", NULL,
 							  "Tasks claimed and given back, because they could not be delivered.");

@@ -47,13 +47,19 @@ extern bool poller_wants(int slot);
  */
 extern int	poller_collect(int slot, struct item **items, int max, int minting);
 
+/*
+ * The item's batch takes too long: its call looks elsewhere from now on, and what
+ * the batch claims after all is given back.
+ */
+extern void poller_detach(struct item *item);
+
 /* The shard's payload of NOTIFY wiggle_ready: a JSON array of queues, or "*". */
 extern void poller_wake(int slot, const char *payload);
 
 /* Anything may have become ready on the shard. */
 extern void poller_wake_all(int slot);
 
-/* The shard's lanes have all gone down: polls that stand in line there go on. */
+/* The shard answers no claims for now: polls that stand in line there go on. */
 extern void poller_shard_down(int slot);
 
 #endif							/* WIGGLE_PROXY_POLLER_H */

@@ -72,8 +72,8 @@ wall_clock_ms(void)
 }
 
 /*
- * The shard that placement gives; while that one is down, the next that is not,
- * since a new instance may live on any of them.
+ * The shard that placement gives; while that one is down or does not answer, the
+ * next that does, since a new instance may live on any of them.
  */
 static struct shard *
 place(int64_t now_ms)
@@ -83,7 +83,7 @@ place(int64_t now_ms)
 
 	for (int i = 0; i < 4 * shard_slots(); i++)
 	{
-		if (shard != NULL && shard_usable(shard))
+		if (shard != NULL && shard_claims(shard))
 			return shard;
 		shard = shard_at(placement_pick(placement, now_ms));
 	}

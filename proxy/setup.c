@@ -75,7 +75,13 @@ judge_state(struct setup *setup, const PGresult *result)
 		strcmp(PQgetvalue(result, 0, SETUP_INSTALLED), PQgetvalue(result, 0, SETUP_AVAILABLE)) == 0;
 	bool		has_path = strcmp(PQgetvalue(result, 0, SETUP_SEARCH_PATH), "t") == 0;
 
-	if (!installed && !applies())
+	if (!installed && setup->shard->told)
+	{
+		/* whoever drops it under a running server means it */
+		refused(setup, "the extension wiggle has been dropped; create it again, or take the shard out of"
+				" the topology");
+	}
+	else if (!installed && !applies())
 		refused(setup, "the extension wiggle is not installed; run \"create extension wiggle\" there,"
 				" or start with WIGGLE_SCHEMA_MODE=apply");
 	else if (!installed && !available)

@@ -102,7 +102,7 @@ shard_usable(const struct shard *shard)
 bool
 shard_claims(const struct shard *shard)
 {
-	return shard->phase == SHARD_SERVING && lane_up(shard->lanes[0]);
+	return shard->phase == SHARD_SERVING && lane_prompt(shard->lanes[0]);
 }
 
 /* ---- how many lanes ---- */
@@ -167,7 +167,7 @@ shard_lane_changed(struct shard *shard)
 		}
 	}
 	tell_health(shard);
-	if (!first)
+	if (!shard_claims(shard))
 	{
 		poller_shard_down(shard->slot);
 		return;

@@ -81,7 +81,7 @@ extern enum submit shard_ask(struct shard *shard, struct question *question);
 /* Up, or lost so recently that waiting for it is sensible. */
 extern bool shard_usable(const struct shard *shard);
 
-/* Can claims be sent now or soon: is one of its lanes up? */
+/* Will a claim, or a new instance, be answered soon: is its first lane up and prompt? */
 extern bool shard_claims(const struct shard *shard);
 
 /* ---- between the parts of a shard ---- */
@@ -89,7 +89,7 @@ extern bool shard_claims(const struct shard *shard);
 /* A lane has formed a batch and `left` items stayed in its queue. */
 extern void shard_crowding(struct shard *shard, int left);
 
-/* A lane came up or went down; moves work between lanes, tells health and poller. */
+/* A lane came up, went down, or became slow or prompt again; moves work between lanes, tells health and poller. */
 extern void shard_lane_changed(struct shard *shard);
 
 /* The extension or the shard's id is gone: soon, close everything and set up anew. */

@@ -13,6 +13,13 @@
 
 struct poll;
 
+/* A list of polls, oldest first. */
+struct line
+{
+	struct poll *first;
+	struct poll *last;
+};
+
 struct subscription
 {
 	/* immutable */
@@ -31,8 +38,7 @@ struct subscription
 	/* the poller's */
 	struct subscription *ring_prev; /* ring of those with parked polls */
 	struct subscription *ring_next;
-	struct poll *first;			/* parked, longest first */
-	struct poll *last;
+	struct line line;			/* parked polls, longest first */
 	int			parked;
 	uint64_t	ready;			/* shards that may have work for it */
 	uint64_t	asking;			/* shards where a batch looks because of `ready` */

@@ -1,0 +1,51 @@
+/*
+ * item_queue.h
+ *	  Items in the order in which they came, with their number and bytes.
+ */
+#ifndef WIGGLE_PROXY_ITEM_QUEUE_H
+#define WIGGLE_PROXY_ITEM_QUEUE_H
+
+#include <stddef.h>
+
+#include "item.h"
+
+struct item_queue
+{
+	struct item *head;			/* oldest first */
+	struct item **tail;
+	int			n;
+	size_t		bytes;
+};
+
+static inline void
+queue_init(struct item_queue *queue)
+{
+	*queue = (struct item_queue) {.tail = &queue->head};
+}
+
+static inline void
+queue_push(struct item_queue *queue, struct item *item)
+{
+	item->next = NULL;
+	*queue->tail = item;
+	queue->tail = &item->next;
+	queue->n++;
+	queue->bytes += item->bytes;
+}
+
+/* The queue must not be empty. */
+static inline struct item *
+queue_pop(struct item_queue *queue)
+{
+	struct item *item = queue->head;
+
+	queue->head = item->next;
+	if (queue->head == NULL)
+		queue->tail = &queue->head;
+	queue->n--;
+	queue->bytes -= item->bytes;
+	item->next = NULL;
+	return item;
+}
+
+#endif							/* WIGGLE_PROXY_ITEM_QUEUE_H */
