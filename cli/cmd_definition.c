@@ -74,6 +74,7 @@ const struct command command_register = {
 	"  wiggle register order.yaml\n"
 	"  wiggle --server wiggle.example:8080 --json register order.yaml\n",
 	.options = register_options,
+	.calls = true,
 	.run = run_register
 };
 

@@ -49,6 +49,7 @@ const struct command command_start = {
 	"  wiggle start order --context @order.json --correlation-id order-17 --wait\n"
 	"  jq -c .payload event.json | wiggle --json start order --context -\n",
 	.options = start_options,
+	.calls = true,
 	.run = run_start
 };
 
@@ -72,6 +73,7 @@ const struct command command_get = {
 	"  wiggle get wfi.s0.01m446vf3rya1rekthaps4\n"
 	"  wiggle --json get wfi.s0.01m446vf3rya1rekthaps4 --wait | jq .context\n",
 	.options = get_options,
+	.calls = true,
 	.run = run_get
 };
 
@@ -92,6 +94,7 @@ const struct command command_list = {
 	"  wiggle list --workflow order --status FAILED\n"
 	"  wiggle --json list --limit 1000 | jq -r '.[].id'\n",
 	.options = list_options,
+	.calls = true,
 	.run = run_list
 };
 
@@ -112,6 +115,7 @@ const struct command command_cancel = {
 	"Example:\n"
 	"  wiggle cancel wfi.s0.01m446vf3rya1rekthaps4 --reason 'ordered twice'\n",
 	.options = cancel_options,
+	.calls = true,
 	.run = run_cancel
 };
 

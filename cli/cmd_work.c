@@ -69,6 +69,7 @@ const struct command command_work = {
 	"  wiggle work -f worker.yaml\n"
 	"  wiggle work --queue orders --step 'ship=./ship.sh' --step 'notify=mail -s Shipped ada'\n",
 	.options = work_options,
+	.calls = true,
 	.run = run_work
 };
 

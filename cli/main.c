@@ -165,7 +165,8 @@ run_command(const struct command *command, const struct arguments *args)
 {
 	const char *environment = getenv("WIGGLE_URL");
 	struct session session = {0};
-	enum exit_status status;
+	const char *problem;
+	enum exit_status status = EXIT_USAGE;
 
 	session.json = options_has(args, "json");
 	session.server = options_value(args, "server");
@@ -173,7 +174,12 @@ run_command(const struct command *command, const struct arguments *args)
 		session.server = environment != NULL && *environment != '\0' ? environment : DEFAULT_SERVER;
 	if (uv_loop_init(&session.loop) != 0)
 		return complain_text(EXIT_UNREACHABLE, "cannot set up an event loop");
-	status = command->run(&session, args);
+	if (command->calls)
+		session.client = client_new(&session.loop, session.server, &problem);
+	if (command->calls && session.client == NULL)
+		complain_text(EXIT_USAGE, "%s, got '%s'", problem, session.server);
+	else
+		status = command->run(&session, args);
 	session_end(&session);
 	if (fflush(stdout) != 0 && status == EXIT_DONE)
 		return complain_text(EXIT_REFUSED, "cannot write the output");

@@ -32,20 +32,6 @@ complain(enum exit_status status, const char *file, const struct wig_error *err)
 	return complain_text(status, "%s:%d:%d: %s", file, err->line, err->column, err->message);
 }
 
-struct client *
-session_client(struct session *session)
-{
-	const char *problem;
-
-	if (session->client == NULL)
-	{
-		session->client = client_new(&session->loop, session->server, &problem);
-		if (session->client == NULL)
-			complain_text(EXIT_USAGE, "%s, got '%s'", problem, session->server);
-	}
-	return session->client;
-}
-
 /* A call that is being waited for. */
 struct waiting
 {
@@ -89,12 +75,8 @@ session_call(struct session *session, const char *method, const ProtobufCMessage
 			 enum grpc_status *status)
 {
 	struct waiting w = {.session = session, .method = method, .type = reply_type};
-	struct client *client = session_client(session);
 
-	*status = GRPC_INVALID_ARGUMENT;
-	if (client == NULL)
-		return NULL;
-	client_start(client, method, request, options, call_done, &w);
+	client_start(session->client, method, request, options, call_done, &w);
 	while (!w.done)
 		uv_run(&session->loop, UV_RUN_ONCE);
 	*status = w.status;
@@ -131,6 +113,9 @@ session_pause(struct session *session, uint64_t ms)
 void
 session_end(struct session *session)
 {
+	if (session->ended)
+		return;
+	session->ended = true;
 	client_free(session->client);
 	session->client = NULL;
 	while (uv_run(&session->loop, UV_RUN_DEFAULT) != 0)

@@ -25,7 +25,8 @@ struct session
 	bool		json;			/* --json */
 	const char *server;			/* as given, or the default */
 	uv_loop_t	loop;
-	struct client *client;		/* NULL until the first call */
+	struct client *client;		/* NULL for commands that call no server */
+	bool		ended;
 };
 
 /* Print "wiggle: <message>" with the place if it is known; returns status. */
@@ -34,13 +35,9 @@ extern enum exit_status complain(enum exit_status status, const char *file,
 extern enum exit_status complain_text(enum exit_status status, const char *fmt,...)
 			__attribute__((format(printf, 2, 3)));
 
-/* The client, made on first use; NULL after a complaint. */
-extern struct client *session_client(struct session *session);
-
 /*
  * Make a call and wait. The decoded reply (free it with
- * protobuf_c_message_free_unpacked), or NULL with *status set and, unless quiet, a
- * complaint printed.
+ * protobuf_c_message_free_unpacked), or NULL with *status set and a complaint printed.
  */
 extern ProtobufCMessage *session_call(struct session *session, const char *method,
 									  const ProtobufCMessage *request,
@@ -51,7 +48,7 @@ extern ProtobufCMessage *session_call(struct session *session, const char *metho
 /* Run the loop for a while. */
 extern void session_pause(struct session *session, uint64_t ms);
 
-/* Close the connection and the loop. */
+/* Close the connection and the loop; a second time it does nothing. */
 extern void session_end(struct session *session);
 
 /* One command of the table. */
@@ -64,6 +61,7 @@ struct command
 	const char *summary;		/* one line */
 	const char *details;		/* paragraphs below the options */
 	const struct option *options;
+	bool		calls;			/* it talks to a server: there is a client */
 	enum exit_status (*run) (struct session *session, const struct arguments *args);
 };
 

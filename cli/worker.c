@@ -231,8 +231,6 @@ worker_run(struct session *session, const struct worker_config *config)
 
 	if (!name_worker(&worker))
 		return complain_text(EXIT_USAGE, "a worker's id has at most %d bytes", MAX_WORKER_ID);
-	if (session_client(session) == NULL)
-		return EXIT_USAGE;
 	log_setup(LOG_LEVEL_INFO, session->json ? LOG_FORMAT_JSON : LOG_FORMAT_TEXT);
 	worker.owner = (struct task_owner) {
 		.loop = &session->loop,
