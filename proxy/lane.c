@@ -676,6 +676,8 @@ lane_create(struct shard *shard, int number)
 void
 lane_start(struct lane *lane)
 {
+	if (lane->link.state == LINK_STOPPED)
+		lane->down_since = loop_now();	/* what comes now may wait for the connection */
 	link_start(&lane->link);
 }
 

@@ -104,7 +104,7 @@ sweep(struct deadline *deadline)
 	{
 		struct question *question = take(pool);
 		uint64_t	patience = !down ? QUEUE_PATIENCE_MS
-			: question->unknown ? UNKNOWN_PATIENCE_MS : FRESH_PATIENCE_MS;
+			: question->unknown && question->writes ? UNKNOWN_PATIENCE_MS : FRESH_PATIENCE_MS;
 
 		if (loop_now() - question->since >= patience || question->tries > TRIES_MAX)
 		{
@@ -179,13 +179,15 @@ answered(struct side *side)
 	PGresult   *result = side->result;
 	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
 	enum error_class error_class = error_classify(sqlstate);
+	bool		answers = PQresultStatus(result) == PGRES_TUPLES_OK ||
+		PQresultStatus(result) == PGRES_COMMAND_OK;
 	const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
 	struct refusal refusal;
 
 	side->asked = NULL;
 	side->result = NULL;
 	deadline_clear(&side->silence);
-	if (PQresultStatus(result) == PGRES_TUPLES_OK || PQresultStatus(result) == PGRES_COMMAND_OK)
+	if (answers)
 		answer(pool, question, result, NULL);
 	else if (sqlstate != NULL && question->tries < TRIES_MAX &&
 			 (error_class == ERROR_RETRY || error_class == ERROR_CONNECTION ||
@@ -207,7 +209,8 @@ answered(struct side *side)
 		answer(pool, question, NULL, &refusal);
 	}
 	PQclear(result);
-	pump(pool);
+	if (answers || error_class != ERROR_SCHEMA)
+		pump(pool);
 }
 
 static void
@@ -325,6 +328,7 @@ void
 side_start(struct side_pool *pool)
 {
 	pool->stopped = false;
+	pool->down_since = loop_now();	/* what is asked now may wait for the first connection */
 	link_start(&pool->sides[0].link);
 	pump(pool);
 }

@@ -1,0 +1,235 @@
+"""What becomes of calls when databases stall, fail or hold too much."""
+import os
+import signal
+import subprocess
+import time
+
+import grpc
+
+import world
+from harness import Proxy, topology, wait_for
+from wigclient import NO_RETRY, Client, ClientTest, flow, fresh_name, plain
+
+
+class OwnWorld(ClientTest):
+    """Two shards and a proxy that the test may harm."""
+
+    settings = {}
+
+    def setUp(self):
+        self.shards = [world.make_shard("%s-%d" % (self.id().split(".")[-1][:24], i)) for i in (0, 1)]
+        for shard in self.shards:
+            self.addCleanup(shard.stop)
+        self.proxy = Proxy(world.AREA, topology(*self.shards), name=self.id().split(".")[-1], **self.settings)
+        self.proxy.start()
+        self.addCleanup(self.proxy.stop)
+        self.client = Client(self.proxy.address)
+        self.addCleanup(self.client.close)
+
+    def start_on(self, shard, workflow, context=None, **more):
+        """Start instances until one lands on the shard."""
+        for _ in range(20):
+            instance = self.client.start(workflow, context, **more)
+            if instance.startswith("wfi.s%d." % shard):
+                return instance
+        self.fail("placement never chose shard %d" % shard)
+
+    def backends(self, shard):
+        return [int(pid) for pid in self.shards[shard].psql(
+            "select pid from pg_stat_activity where application_name like 'wiggle-proxy%'").split()]
+
+    def metric(self, name):
+        """The sum over all labels."""
+        total = 0
+        for line in self.proxy.http("/metrics")[1].splitlines():
+            if line.startswith(name + " ") or line.startswith(name + "{"):
+                total += float(line.rsplit(" ", 1)[1])
+        return total
+
+
+class Stalls(OwnWorld):
+    def test_a_database_that_does_not_answer_delays_no_other(self):
+        name = self.define("a")
+        stopped = self.backends(1)
+        self.assertGreaterEqual(len(stopped), 3)
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        self.addCleanup(lambda: [os.kill(pid, signal.SIGCONT) for pid in self.backends(1)])
+
+        # polls go into the stalled shard and have to come back out of it
+        polls = [self.client.future("PollTasks", worker_id="w%d" % i, queues=[name], max=1, wait_millis=15000)
+                 for i in range(4)]
+        wait_for(lambda: self.metric("wiggle_proxy_parked_polls") == 4, 10, "polls to be parked again")
+        begin = time.monotonic()
+        ids = [self.client.start(name) for _ in range(4)]
+        self.assertEqual({i.split(".")[1] for i in ids}, {"s0"})
+        self.assertEqual(sorted(p.result().tasks[0].instance_id for p in polls), sorted(ids))
+        self.assertLess(time.monotonic() - begin, 2)
+
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+        wait_for(lambda: self.client.start(name).startswith("wfi.s1."), 20, "shard 1 to be chosen again")
+
+    def test_a_locked_instance_fails_alone(self):
+        name = self.define("a")
+        ids = [self.start_on(0, name) for _ in range(3)]
+        tasks = {t.instance_id: t for t in self.client.poll(name, max=100)}
+        wait_for(lambda: tasks.update({t.instance_id: t for t in self.client.poll(name, max=100, wait=0)})
+                 or set(ids) <= set(tasks), 10, "all tasks")
+        locker = subprocess.Popen(["psql", "-X", "-q", "-d", self.shards[0].conninfo()], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, text=True)
+        self.addCleanup(locker.communicate)
+        locker.stdin.write("begin; select 'locked' from wiggle.wf_instance where id = '%s' for update;\n" % ids[0])
+        locker.stdin.flush()
+        while "locked" not in locker.stdout.readline():
+            self.assertIsNone(locker.poll())
+
+        def report(instance):
+            task = tasks[instance]
+            run = {"task_id": task.task_id, "lease_owner": task.lease_owner, "steps": [{"node_id": task.node_id}],
+                   "final": True}
+            return self.client.future("ReportSteps", timeout=60, runs=[run])
+        calls = [report(i) for i in ids]
+        with self.assertRaises(grpc.RpcError) as caught:
+            calls[0].result()
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.UNAVAILABLE)
+        for call in calls[1:]:
+            self.assertEqual(call.result().results[0].applied.instance_status, "COMPLETED")
+        locker.stdin.write("commit;\n")
+        locker.stdin.flush()
+        again = report(ids[0]).result()
+        self.assertEqual(again.results[0].applied.instance_status, "COMPLETED")
+
+
+class HomeDown(OwnWorld):
+    def test_without_home_everything_but_registration_goes_on(self):
+        name = self.define("a")
+        away = self.start_on(1, name)
+        parked = self.client.future("PollTasks", worker_id="w", queues=["nothing"], max=1, wait_millis=1500)
+        subprocess.run(["pg_ctl", "-D", os.path.join(self.shards[0].folder, "data"), "-m", "immediate", "-w", "-s", "stop"],
+                       check=True)
+        wait_for(lambda: not self.proxy.ready(), 10, "readiness to fall")
+        self.assertEqual(list(parked.result().tasks), [])
+        self.assertEqual({self.client.start(name).split(".")[1] for _ in range(4)}, {"s1"})
+        self.assertEqual(plain(self.client.call("GetWorkflow", name=name).definition)["name"], name)
+        self.assertEqual(list(self.client.call("ListWorkflows").workflows), [name])
+        self.assertEqual(self.client.status(away), "RUNNING")
+        tasks = self.client.poll(name, max=10)
+        self.assertIn(away, [t.instance_id for t in tasks])
+        unavailable = grpc.StatusCode.UNAVAILABLE
+        self.refused(unavailable, "*storage temporarily unavailable*", self.client.register, flow(name, "a"))
+        self.refused(unavailable, "*storage temporarily unavailable*", self.client.call, "ListInstances")
+        self.shards[0].start()
+
+
+class Culprits(OwnWorld):
+    def test_one_bad_item_never_fails_its_neighbours(self):
+        name = self.define("a")
+        for shard in self.shards:
+            shard.psql("""
+                create function public.refuse() returns trigger language plpgsql as
+                $$ begin if new.correlation_id = 'bad' then raise 'secret of %', new.correlation_id; end if; return new; end $$;
+                create trigger refuse before insert on wiggle.wf_instance for each row execute function public.refuse();
+                """)
+        calls = [(i, self.client.future("StartInstance", workflow=name, correlation_id="bad" if i % 20 == 7 else "ok"))
+                 for i in range(100)]
+        for i, call in calls:
+            if i % 20 != 7:
+                self.assertTrue(call.result().instance_id)
+                continue
+            with self.assertRaises(grpc.RpcError) as caught:
+                call.result()
+            self.assertEqual(caught.exception.code(), grpc.StatusCode.INTERNAL)
+            self.assertRegex(caught.exception.details(), r"^internal error \(ref [0-9a-f]{8}\)$")
+        self.assertEqual(sum(int(s.psql("select count(*) from wf_instance")) for s in self.shards), 95)
+        self.assertGreater(self.metric("wiggle_proxy_lane_replayed_items_total"), 0)
+
+
+class Schema(OwnWorld):
+    def test_an_extension_dropped_under_the_proxy(self):
+        name = self.define("a")
+        self.start_on(1, name)
+        self.shards[1].psql("drop extension wiggle cascade")
+        instance = "wfi.s1.0123456789abcdefghjkmn"
+
+        def refused_with():
+            with self.assertRaises(grpc.RpcError) as caught:
+                self.client.get(instance)
+            return caught.exception.code()
+        wait_for(lambda: refused_with() == grpc.StatusCode.UNAVAILABLE, 10, "UNAVAILABLE")
+        wait_for(lambda: not self.proxy.ready(), 10, "readiness to fall")
+        self.start_on(0, name)
+
+        # the proxy does not bring back what somebody has dropped, but takes it when it is there
+        self.shards[1].psql("create extension wiggle")
+        wait_for(self.proxy.ready, 30, "the shard to be claimed again")
+        self.assertEqual(self.shards[1].psql("select shard_id from wiggle.shard()"), "1")
+        self.refused(grpc.StatusCode.NOT_FOUND, "instance not found", self.client.get, instance)
+
+
+class Sizes(OwnWorld):
+    def test_a_full_answer_is_packed_by_bytes(self):
+        name = self.define("a")
+        text = "x" * 100000
+        started = [self.client.future("StartInstance", workflow=name, context={"string_value": text})
+                   for _ in range(100)]
+        ids = {call.result().instance_id for call in started}
+        got = []
+        while len(got) < 100:
+            tasks = self.client.poll(name, max=100, lease_millis=600000)
+            self.assertTrue(tasks, "%d of 100 have come" % len(got))
+            got += tasks
+        self.assertEqual({t.instance_id for t in got}, ids)
+        self.assertEqual(len(got), 100)
+        leases = sum(int(s.psql("select count(*) from wiggle.wf_lease")) for s in self.shards)
+        self.assertEqual(leases, 100)
+
+    def test_a_context_that_no_answer_can_carry_ends_its_task(self):
+        name = fresh_name()
+        self.client.register(flow(name, ("task", "a", NO_RETRY)))
+        big = self.shards[0].psql("select wiggle.start(:'wf', jsonb_build_object('x', repeat('y', 5000000)))", wf=name)
+        small = self.start_on(0, name, {"small": True})
+        self.assertIn(small, [t.instance_id for t in
+                              self.client.poll(name, max=10, wait=5000) + self.client.poll(name, max=10, wait=1000)])
+        wait_for(lambda: self.shards[0].psql("select status from wiggle.instance(:'id')", id=big) == "FAILED", 20,
+                 "the instance to fail")
+        self.assertRegex(self.shards[0].psql("select error from wiggle.instance(:'id')", id=big),
+                         r"^a: the context needs \d+ bytes on the wire; a poll's answer carries up to \d+$")
+        self.refused(grpc.StatusCode.RESOURCE_EXHAUSTED, "*read it with SQL*", self.client.get, big)
+        self.refused(grpc.StatusCode.RESOURCE_EXHAUSTED, "*ask for fewer*", self.client.call, "ListInstances",
+                     workflow=name)
+
+    def test_integers_beyond_doubles_are_not_rewritten_by_being_seen(self):
+        name = self.define("a", "b")
+        instance = self.shards[0].psql(
+            """select wiggle.start(:'wf', '{"id":9007199254740993,"one":1,"half":0.5}')""", wf=name)
+        task = self.client.poll_one(name)
+        self.assertEqual(plain(task.context)["one"], 1)
+        self.client.report(task)
+        self.assertEqual(self.shards[0].psql("select context->>'id', context->>'one' from wiggle.instance(:'id')",
+                                             id=instance), "9007199254740993|1")
+
+
+class Crowds(OwnWorld):
+    settings = {"WIGGLE_LANE_BATCH_ITEMS": 8}
+
+    def test_a_crowd_opens_further_lanes_and_loses_nothing(self):
+        name = self.define("a")
+        clients = [Client(self.proxy.address, options=[("grpc.use_local_subchannel_pool", 1)]) for _ in range(4)]
+        for client in clients:
+            self.addCleanup(client.close)
+        ids = []
+
+        def starts(client):
+            calls = []
+            for _ in range(1500):
+                calls.append(client.future("StartInstance", timeout=60, workflow=name))
+                if len(calls) >= 300:
+                    ids.append(calls.pop(0).result().instance_id)
+            ids.extend(call.result().instance_id for call in calls)
+        threads = [self.in_background(starts, client) for client in clients]
+        for result in threads:
+            result(120)
+        self.assertEqual(len(set(ids)), 6000)
+        self.assertEqual(sum(int(s.psql("select count(*) from wf_instance")) for s in self.shards), 6000)
+        self.assertRegex(self.proxy.log(), r"spreads over \d lanes")
