@@ -6,6 +6,9 @@
 #define WIGGLE_PROXY_COMPAT_H
 
 #include <nghttp2/nghttp2.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 /*
  * nghttp2 1.57 brought the bound on stream resets and 1.61 the one on CONTINUATION
@@ -26,6 +29,14 @@
 #else
 #define h2_option_floods(option, burst, rate, continuations) \
 	((void) (option), (void) (burst), (void) (rate), (void) (continuations))
+#endif
+
+/* glibc keeps what it once got from the system until it is asked; others give back
+ * by themselves. */
+#ifdef __GLIBC__
+#define return_free_memory()	((void) malloc_trim(0))
+#else
+#define return_free_memory()	((void) 0)
 #endif
 
 #endif							/* WIGGLE_PROXY_COMPAT_H */

@@ -356,8 +356,8 @@ config_help(struct buf *out)
 	buf_text(out,
 			 "\n"
 			 "Signals\n"
-			 "  SIGTERM and SIGINT end the process after the calls in flight; a second one skips\n"
-			 "  the wait.\n"
+			 "  SIGTERM, SIGINT and SIGHUP end the process after the calls in flight; a second one\n"
+			 "  skips the wait.\n"
 			 "\n"
 			 "Exit status\n"
 			 "  0 after an orderly end, 1 when it could not start or calls were cut off at the\n"

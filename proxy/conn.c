@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compat.h"
 #include "config.h"
 #include "drain.h"
 #include "h2.h"
@@ -22,6 +23,8 @@
 #define SEND_BYTES			262144
 #define SEND_ROUNDS			4	/* of a connection and turn: 1 MB */
 #define QUEUE_FRAMES		4096	/* above: not read while the socket is full */
+#define TRIM_ABOVE_BYTES	(32 << 20)
+#define TRIM_EVERY_MS		1000
 #define GREETING_MS			30000
 #define LINGER_MS			1000
 #define NOTICE_MS			1000	/* wait for the PING's answer in the drain */
@@ -368,6 +371,27 @@ flush_dirty(void)
 	}
 }
 
+/*
+ * After a flood of large messages the allocator holds what they took. Give it back
+ * once they are gone, not while they come and go.
+ */
+static void
+trim_memory(void)
+{
+	static size_t peak;
+	static uint64_t not_before;
+	size_t		held = unsent_total + stream_request_bytes();
+
+	if (held > peak)
+		peak = held;
+	if (peak > TRIM_ABOVE_BYTES && held < peak / 16 && loop_now() >= not_before)
+	{
+		peak = held;
+		not_before = loop_now() + TRIM_EVERY_MS;
+		return_free_memory();
+	}
+}
+
 static void
 nothing(struct deadline *d)
 {
@@ -550,5 +574,6 @@ conn_setup(void)
 	stream_setup();
 	h2_setup();
 	loop_turn(TURN_FLUSH, flush_dirty);
+	loop_turn(TURN_END, trim_memory);
 	drain_register(&hook);
 }

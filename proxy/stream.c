@@ -18,6 +18,8 @@
 #define HEADER_EXCESS		4
 /* Replies of up to this size are never refused for want of room. */
 #define SMALL_REPLY			16384
+/* Longest message of a status, before it is percent-coded. */
+#define MESSAGE_BYTES		1024
 /* A handler that asked call_has_room stays below this many times the bound. */
 #define UNSENT_EXCESS		4
 
@@ -25,7 +27,6 @@
 #define METHODS				64
 
 static size_t request_bytes;	/* of all calls */
-static int64_t owned;
 
 static struct metric *outcomes[GRPC_UNAUTHENTICATED + 1];
 static struct metric *request_gauge;
@@ -104,8 +105,6 @@ static void
 set_answered(struct call *call)
 {
 	free_body(call);
-	if (call->state == CALL_OWNED)
-		owned--;
 	call->state = CALL_ANSWERED;
 	call->cancelled = NULL;
 	deadline_clear(&call->deadline);
@@ -120,6 +119,23 @@ refuse(struct call *call, enum grpc_status status, uint16_t http_status, const c
 	h2_submit_refusal(call, http_status, message);
 }
 
+/* A message that is cut is not cut within a character. */
+static void
+refuse_args(struct call *call, enum grpc_status status, const char *fmt, va_list args)
+{
+	char		message[MESSAGE_BYTES + 1];
+	size_t		len = sizeof(message) - 1;
+
+	if ((size_t) vsnprintf(message, sizeof(message), fmt, args) > len)
+	{
+		while (len > 0 && ((unsigned char) message[len - 1] & 0xc0) == 0x80)
+			len--;
+		if (len > 0 && (unsigned char) message[len - 1] >= 0xc0)
+			message[len - 1] = '\0';
+	}
+	refuse(call, status, 200, message);
+}
+
 static void
 refuse_fmt(struct call *call, enum grpc_status status, const char *fmt,...)
 			__attribute__((format(printf, 3, 4)));
@@ -127,13 +143,11 @@ refuse_fmt(struct call *call, enum grpc_status status, const char *fmt,...)
 static void
 refuse_fmt(struct call *call, enum grpc_status status, const char *fmt,...)
 {
-	char		message[1024];
 	va_list		args;
 
 	va_start(args, fmt);
-	vsnprintf(message, sizeof(message), fmt, args);
+	refuse_args(call, status, fmt, args);
 	va_end(args);
-	refuse(call, status, 200, message);
 }
 
 /* -------------------------------------------------------------- life span */
@@ -369,7 +383,6 @@ stream_end(struct call *call)
 	}
 	call->state = CALL_OWNED;
 	call->conn->waiting += call->frame.body.len;
-	owned++;
 	if (call->deadline_at != 0)
 		deadline_set(&call->deadline, call->deadline_at, deadline_passed);
 	else
@@ -459,19 +472,17 @@ call_reply(struct call *call, uint8_t *message, size_t len)
 void
 call_fail(struct call *call, enum grpc_status status, const char *fmt,...)
 {
-	char		message[1024 + 1];
 	va_list		args;
 
 	va_start(args, fmt);
-	vsnprintf(message, sizeof(message), fmt, args);
+	refuse_args(call, status, fmt, args);
 	va_end(args);
-	refuse(call, status, 200, message);
 }
 
-int64_t
-stream_owned_total(void)
+size_t
+stream_request_bytes(void)
 {
-	return owned;
+	return request_bytes;
 }
 
 void

@@ -70,7 +70,7 @@ extern void stream_end(struct call *call);
 /* The stream is gone; frees the call, telling its handler if it has one. */
 extern void stream_close(struct call *call);
 
-/* Calls that handlers own, of all connections. */
-extern int64_t stream_owned_total(void);
+/* Bytes of requests that are in memory, of all connections. */
+extern size_t stream_request_bytes(void);
 
 #endif							/* WIGGLE_PROXY_STREAM_H */

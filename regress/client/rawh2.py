@@ -104,6 +104,7 @@ class Raw:
         self.buffer = b""
         self.headers, self.body, self.ended, self.resets = {}, {}, set(), {}
         self.pongs, self.goaways, self.settings = [], [], 0
+        self.window, self.first_window, self.granted = 65535, 65535, {}
         self.closed = False
         self.next_stream = 1
         if greet:
@@ -144,10 +145,26 @@ class Raw:
         stream = self.next_stream if stream is None else stream
         self.next_stream = max(self.next_stream, stream + 2)
         out = frame(HEADERS, END_HEADERS | (END_STREAM if end else 0), stream, request() if block is None else block)
-        if body is not None:
+        if body is not None and len(body) <= 16384:
             out += frame(DATA, END_STREAM, stream, body)
+            self.window -= len(body)
         self.send(out)
+        if body is not None and len(body) > 16384:
+            self._upload(stream, body)
         return stream
+
+    def _upload(self, stream, body):
+        """A long body in frames, within the windows; stops when the server answers early."""
+        sent = 0
+
+        def room():
+            return min(self.window, self.first_window + self.granted.get(stream, 0) - sent)
+        while sent < len(body) and stream not in self.ended:
+            self.wait(lambda: room() > 0 or stream in self.ended)
+            piece = body[sent:sent + min(room(), 16384)]
+            sent += len(piece)
+            self.window -= len(piece)
+            self.send(frame(DATA, END_STREAM if sent == len(body) else 0, stream, piece))
 
     def call(self, block=None, body=EMPTY, seconds=10):
         """A request and its reply: (header fields with the trailers', body)."""
@@ -208,8 +225,16 @@ class Raw:
             self.pongs.append(payload)
         elif kind == PING:
             self.send(frame(PING, ACK, 0, payload))
+        elif kind == WINDOW_UPDATE and stream == 0:
+            self.window += int.from_bytes(payload, "big")
+        elif kind == WINDOW_UPDATE:
+            self.granted[stream] = self.granted.get(stream, 0) + int.from_bytes(payload, "big")
         elif kind == SETTINGS and not flags & ACK:
             self.settings += 1
+            for i in range(0, len(payload), 6):
+                key, number = struct.unpack(">HI", payload[i:i + 6])
+                if key == 4:
+                    self.first_window = number
             self.send(frame(SETTINGS, ACK))
         if kind in (HEADERS, DATA) and flags & END_STREAM:
             self.ended.add(stream)

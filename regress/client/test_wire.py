@@ -3,6 +3,7 @@
 After each offence a well-behaved client on another connection is served.
 """
 import os
+import resource
 import socket
 import struct
 import time
@@ -10,18 +11,20 @@ import unittest
 
 import world
 from harness import Proxy, topology, wait_for
-from rawh2 import (ACK, CONTINUATION, DATA, EMPTY, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, HEADERS, NO_ERROR,
-                   PING, PREFACE, PRIORITY, PROTOCOL_ERROR, RST_STREAM, SERVICE, SETTINGS, Raw, frame, integer,
-                   literal, message, request)
+from rawh2 import (CONTINUATION, DATA, EMPTY, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, HEADERS, NO_ERROR,
+                   PING, PREFACE, PRIORITY, PROTOCOL_ERROR, RST_STREAM, SERVICE, SETTINGS, Raw, frame, literal,
+                   message, request)
 
 OK, CANCELLED, INVALID, DEADLINE, EXHAUSTED, UNIMPLEMENTED, INTERNAL = "0", "1", "3", "4", "8", "12", "13"
 MAX_MESSAGE = 4 * 1024 * 1024
 
 
+def varint(n):
+    return bytes([n]) if n < 128 else bytes([n & 127 | 128]) + varint(n >> 7)
+
+
 def poll_message(queue, wait=20000):
     """PollRequest{worker_id: raw, queues: [queue], max: 1, wait_millis: wait}"""
-    def varint(n):
-        return integer(n, 7) if n < 127 else bytes([n & 127 | 128]) + varint(n >> 7)
     raw = b"\x0a\x03raw\x12" + varint(len(queue)) + queue.encode() + b"\x18\x01\x28" + varint(wait)
     return message(raw)
 
@@ -369,6 +372,40 @@ class Bounds(WireTest):
         poll = raw.open(request("PollTasks"), body=poll_message("nobody", 2000))
         raw.wait(lambda: poll in raw.ended)
         self.assertEqual(raw.headers[poll]["grpc-status"], OK)
+        self.assertEqual(raw.status(), OK)
+
+
+class SmallStack(WireTest):
+    """Nothing that a client sends makes the proxy recurse deeper than a megabyte of stack."""
+
+    def setUp(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
+        resource.setrlimit(resource.RLIMIT_STACK, (1 << 20, hard))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_STACK, (soft, hard))
+        self.own_proxy()
+
+    @staticmethod
+    def nested(levels, inner, *tags):
+        """levels times the length-delimited fields of tags (innermost first) around inner."""
+        heads, size = [inner], len(inner)
+        for _ in range(levels):
+            for tag in tags:
+                heads.append(tag + varint(size) if isinstance(tag, bytes) else tag(size))
+                size += len(heads[-1])
+        return b"".join(reversed(heads))
+
+    def test_values_and_messages_within_each_other(self):
+        raw = self.connect()
+        lists = self.nested(100000, b"\x08\x00", b"\x0a", b"\x32")
+        objects = self.nested(100000, b"\x08\x00", b"\x12", lambda n: b"\x0a" + varint(n + 3) + b"\x0a\x01a", b"\x2a")
+        steps = self.nested(300000, b"", b"\x4a")
+        cases = [("StartInstance", b"\x0a\x01w" + self.nested(1, lists, b"\x12")),
+                 ("StartInstance", b"\x0a\x01w" + self.nested(1, objects, b"\x12")),
+                 ("RegisterWorkflow", self.nested(1, objects[objects.index(b"\x0a"):], b"\x0a")),
+                 ("ReportSteps", self.nested(1, steps, b"\x1a", b"\x42", b"\x1a", b"\x0a"))]
+        for rpc, body in cases:
+            self.assertLess(len(body), MAX_MESSAGE)
+            self.assertEqual(raw.status(request(rpc), message(body)), INVALID, rpc)
         self.assertEqual(raw.status(), OK)
 
 
