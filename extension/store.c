@@ -135,6 +135,9 @@ open_table(WigStore *store, WigTable table)
 		t->result = makeNode(ResultRelInfo);
 		InitResultRelInfo(t->result, t->rel, table + 1, NULL, 0);
 		ExecOpenIndices(t->result, false);
+		/* Where AFTER triggers look for it, and where its indexes are closed. */
+		store->estate->es_opened_result_relations =
+			lappend(store->estate->es_opened_result_relations, t->result);
 		t->row = table_slot_create(t->rel, NULL);
 		t->scratch = MakeSingleTupleTableSlot(RelationGetDescr(t->rel), &TTSOpsVirtual);
 		MemoryContextSwitchTo(old);
@@ -188,6 +191,7 @@ wig_store_close(WigStore *store)
 		AfterTriggerEndQuery(store->estate);
 	}
 	EvalPlanQualEnd(&store->epq);
+	ExecCloseResultRelations(store->estate);
 	for (int i = 0; i < WIG_NTABLES; i++)
 	{
 		OpenTable  *t = &store->tables[i];
@@ -196,7 +200,6 @@ wig_store_close(WigStore *store)
 			continue;
 		ExecDropSingleTupleTableSlot(t->row);
 		ExecDropSingleTupleTableSlot(t->scratch);
-		ExecCloseIndices(t->result);
 		table_close(t->rel, NoLock);
 	}
 	FreeExecutorState(store->estate);

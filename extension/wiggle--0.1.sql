@@ -362,6 +362,10 @@ begin
 		   array_agg(coalesce((r->>'final')::boolean, false)::int order by k), count(*)
 	  into input.tasks, input.owners, input.modes, nruns
 	  from jsonb_array_elements(runs) with ordinality t(r, k);
+	if exists (select from jsonb_array_elements(runs) r, jsonb_array_elements(r->'steps') s
+				where s->>'node_id' is null) then
+		raise exception using errcode = 'WG400', message = 'each step of a report names its node_id';
+	end if;
 	if (select count(distinct task) from unnest(input.tasks) task) < nruns then
 		raise exception using errcode = 'WG400',
 			message = format('task %s appears twice in the batch',
@@ -381,6 +385,9 @@ begin
 	select input.tasks[b.item + 1], b.status,
 		   to_timestamp(nullif(b.expires_at, 0) / 1000.0), b.task_id, b.code, b.message
 	  from wiggle.batch(null, input, null, null, null, null) b where b.op = 'r' order by b.item;
+exception
+	when data_exception then
+		raise exception using errcode = 'WG400', message = format('the runs cannot be read: %s', sqlerrm);
 end
 $$;
 comment on function report(jsonb) is
