@@ -192,6 +192,7 @@ wig_store_close(WigStore *store)
 	}
 	EvalPlanQualEnd(&store->epq);
 	ExecCloseResultRelations(store->estate);
+	ExecResetTupleTable(store->estate->es_tupleTable, false);
 	for (int i = 0; i < WIG_NTABLES; i++)
 	{
 		OpenTable  *t = &store->tables[i];
