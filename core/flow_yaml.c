@@ -241,7 +241,8 @@ wig_flow_read_yaml(const char *text, size_t len, struct wig_arena *arena, struct
 		wig_fail(err, "out of memory");
 		return NULL;
 	}
-	yaml_parser_set_input_string(&r.parser, (const unsigned char *) text, len);
+	/* libyaml insists on a pointer even to nothing. */
+	yaml_parser_set_input_string(&r.parser, (const unsigned char *) (text == NULL ? "" : text), len);
 	done = read_document(&r, &root);
 	yaml_parser_delete(&r.parser);
 	if (!done)
