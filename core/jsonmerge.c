@@ -12,9 +12,8 @@
 
 #include "jsontext.h"
 
-/* Objects up to this many members are indexed on the stack. */
+/* Objects up to this many members are listed on the stack and searched in turn. */
 #define SMALL_MEMBERS	24
-#define SMALL_SLOTS		64
 
 static const char *
 skip_space(const char *p, const char *end)
@@ -242,17 +241,20 @@ struct slot
 };
 
 /*
- * The last member of each key. Without memory for the table, find() walks the
- * object instead: slower, never wrong.
+ * The members of an object by key. Small objects are a list; of larger ones a
+ * table holds the last member of each key. Without memory for the table the text
+ * itself is searched: slower, never wrong.
  */
 struct index
 {
 	const char *object;
 	size_t		len;
+	bool		is_small;
+	size_t		nmembers;		/* in the list */
+	struct wig_json_member members[SMALL_MEMBERS];
+	struct slot *slots;			/* NULL: no table */
+	size_t		mask;			/* slots - 1 */
 	uint64_t	seed;
-	size_t		mask;			/* slots - 1; slots NULL: no table */
-	struct slot *slots;
-	struct slot small[SMALL_SLOTS];
 };
 
 static uint64_t
@@ -269,7 +271,7 @@ hash_key(const struct index *index, const char *key, size_t len)
 }
 
 static struct slot *
-probe(struct index *index, const struct wig_json_member *member, uint64_t hash)
+probe(const struct index *index, const struct wig_json_member *member, uint64_t hash)
 {
 	size_t		at = hash & index->mask;
 
@@ -285,38 +287,28 @@ probe(struct index *index, const struct wig_json_member *member, uint64_t hash)
 	}
 }
 
+/* Make the table of a large object. */
 static void
-index_build(struct index *index, const char *object, size_t len)
+fill_table(struct index *index)
 {
 	struct wig_json_member member;
 	size_t		members = 0;
-	size_t		nslots = SMALL_SLOTS;
+	size_t		nslots = 64;
 	size_t		pos = 0;
 
-	index->object = object;
-	index->len = len;
-
 	/* Where the text lies is not known to whoever chose the keys. */
-	index->seed = ((uint64_t) (uintptr_t) object ^ UINT64_C(0xCBF29CE484222325)) *
+	index->seed = ((uint64_t) (uintptr_t) index->object ^ UINT64_C(0xCBF29CE484222325)) *
 		UINT64_C(0x9E3779B97F4A7C15);
-	while (wig_json_next_member(object, len, &pos, &member))
+	while (wig_json_next_member(index->object, index->len, &pos, &member))
 		members++;
-	if (members <= SMALL_MEMBERS)
-	{
-		index->slots = index->small;
-		memset(index->small, 0, sizeof(index->small));
-	}
-	else
-	{
-		while (nslots < members * 2)
-			nslots *= 2;
-		index->slots = calloc(nslots, sizeof(struct slot));
-		if (index->slots == NULL)
-			return;
-	}
+	while (nslots < members * 2)
+		nslots *= 2;
+	index->slots = calloc(nslots, sizeof(struct slot));
+	if (index->slots == NULL)
+		return;
 	index->mask = nslots - 1;
 	pos = 0;
-	while (wig_json_next_member(object, len, &pos, &member))
+	while (wig_json_next_member(index->object, index->len, &pos, &member))
 	{
 		uint64_t	hash = hash_key(index, member.key, member.key_len);
 		struct slot *slot = probe(index, &member, hash);
@@ -327,15 +319,55 @@ index_build(struct index *index, const char *object, size_t len)
 }
 
 static void
+index_build(struct index *index, const char *object, size_t len)
+{
+	struct wig_json_member member;
+	size_t		pos = 0;
+
+	index->object = object;
+	index->len = len;
+	index->is_small = true;
+	index->nmembers = 0;
+	index->slots = NULL;
+	while (wig_json_next_member(object, len, &pos, &member))
+	{
+		if (index->nmembers == SMALL_MEMBERS)
+		{
+			index->is_small = false;
+			fill_table(index);
+			return;
+		}
+		index->members[index->nmembers++] = member;
+	}
+}
+
+static void
 index_free(struct index *index)
 {
-	if (index->slots != index->small)
-		free(index->slots);
+	free(index->slots);
+}
+
+/* The members in the order of the text; *at starts with 0. */
+static bool
+index_next(const struct index *index, size_t *at, struct wig_json_member *member)
+{
+	if (!index->is_small)
+		return wig_json_next_member(index->object, index->len, at, member);
+	if (*at >= index->nmembers)
+		return false;
+	*member = index->members[(*at)++];
+	return true;
+}
+
+static bool
+same_key(const struct wig_json_member *a, const struct wig_json_member *b)
+{
+	return wig_json_key_equal(a->key, a->key_len, b->key, b->key_len);
 }
 
 /* The last member with this key, copied to *found; false when there is none. */
 static bool
-find(struct index *index, const struct wig_json_member *member,
+find(const struct index *index, const struct wig_json_member *member,
 	 struct wig_json_member *found)
 {
 	struct wig_json_member other;
@@ -347,9 +379,21 @@ find(struct index *index, const struct wig_json_member *member,
 		*found = probe(index, member, hash_key(index, member->key, member->key_len))->member;
 		return found->key != NULL;
 	}
+	if (index->is_small)
+	{
+		for (size_t i = index->nmembers; i > 0; i--)
+		{
+			if (same_key(&index->members[i - 1], member))
+			{
+				*found = index->members[i - 1];
+				return true;
+			}
+		}
+		return false;
+	}
 	while (wig_json_next_member(index->object, index->len, &pos, &other))
 	{
-		if (wig_json_key_equal(other.key, other.key_len, member->key, member->key_len))
+		if (same_key(&other, member))
 		{
 			*found = other;
 			any = true;
@@ -360,7 +404,7 @@ find(struct index *index, const struct wig_json_member *member,
 
 /* Is this member, taken from the indexed object, the last one of its key? */
 static bool
-is_last(struct index *index, const struct wig_json_member *member)
+is_last(const struct index *index, const struct wig_json_member *member)
 {
 	struct wig_json_member last;
 
@@ -412,7 +456,7 @@ wig_json_drop_nulls(const char *object, size_t len, char *out)
 	}
 	index_build(&index, object, len);
 	*at++ = '{';
-	while (wig_json_next_member(object, len, &pos, &member))
+	while (index_next(&index, &pos, &member))
 	{
 		if (!is_null(&member) && is_last(&index, &member))
 			at = put_member(at, &first, &member, &member);
@@ -440,7 +484,7 @@ wig_json_merge(const char *base, size_t base_len,
 	index_build(&base_index, base, base_len);
 	index_build(&patch_index, patch, patch_len);
 	*at++ = '{';
-	while (wig_json_next_member(base, base_len, &pos, &member))
+	while (index_next(&base_index, &pos, &member))
 	{
 		if (!is_last(&base_index, &member))
 			continue;
@@ -450,7 +494,7 @@ wig_json_merge(const char *base, size_t base_len,
 			at = put_member(at, &first, &member, &other);
 	}
 	pos = 0;
-	while (wig_json_next_member(patch, patch_len, &pos, &member))
+	while (index_next(&patch_index, &pos, &member))
 	{
 		if (!is_null(&member) && is_last(&patch_index, &member) &&
 			!find(&base_index, &member, &other))
