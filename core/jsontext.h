@@ -3,8 +3,9 @@
  *	  Contexts as validated JSON text: checked once, never parsed into a tree.
  *
  * The hot path moves contexts as text. These functions look at it in one pass
- * over the bytes, without recursion that grows with the input and without
- * allocating.
+ * over the bytes, without recursion that grows with the input. Nothing is
+ * allocated, except that dropping nulls and merging take a table from malloc for
+ * objects of many members, and do without when there is none.
  */
 #ifndef WIGGLE_CORE_JSONTEXT_H
 #define WIGGLE_CORE_JSONTEXT_H
