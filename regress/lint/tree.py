@@ -119,6 +119,10 @@ def guard(path, text):
         found(path, 1, "no include guard")
 
 
+SYSTEM = re.compile(r"<((sys|netinet|arpa|linux|net)/)?\w+\.h>$")
+LIBRARY = re.compile(r"<(libpq-fe|uv|zlib|yaml|jansson|microhttpd|cmocka)\.h>")
+
+
 def includes_in_groups(path, lines):
     """Runs of #include lines are sorted; the own header may lead its group."""
     run = []
@@ -130,6 +134,11 @@ def includes_in_groups(path, lines):
         names = [name for _, name in run]
         if names[:1] in (['"postgres.h"'], ['"postgres_fe.h"'], ['"c.h"']):
             names = names[1:]
+        if names[:1] and names[0].startswith("<"):
+            # The C library's headers, then other libraries', each sorted.
+            order = sorted(names, key=lambda h: (bool(LIBRARY.match(h)) or not SYSTEM.match(h), h.lower()))
+            if names in (order, sorted(names)):
+                names = []
         if names != sorted(names, key=str.lower) and names != sorted(names):
             found(path, run[0][0], "includes are not sorted: %s" % " ".join(names))
         run = []
@@ -170,6 +179,9 @@ def layers():
         if len(parts) != 2 or parts[0] not in trees:
             continue
         tree, name = parts[0], os.path.splitext(parts[1])[0]
+        # "wiggle.c" in the list is that file alone, "wiggle" also its header.
+        if (tree, parts[1]) in layer:
+            name = parts[1]
         seen.add((tree, name))
         if (tree, name) not in layer:
             found(path, 1, "not in regress/lint/layers.conf: give it a layer")
@@ -198,7 +210,7 @@ def layers():
                     found(path, n, "%s has no layer" % header)
                 elif theirs[0] > mine[0]:
                     found(path, n, "%s (%s) includes %s of the higher layer %s" % (name, mine[1], header, theirs[1]))
-    for tree, name in sorted(set(layer) - seen):
+    for tree, name in sorted(k for k in set(layer) - seen):
         found("regress/lint/layers.conf", 1, "%s/%s does not exist" % (tree, name))
     cycles(graph)
 
