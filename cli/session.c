@@ -38,6 +38,7 @@ struct waiting
 	struct session *session;
 	const char *method;
 	const ProtobufCMessageDescriptor *type;
+	bool		once;			/* it matters whether it was carried out */
 	ProtobufCMessage *reply;
 	enum grpc_status status;
 	bool		done;
@@ -62,7 +63,7 @@ call_done(void *arg, const struct client_reply *reply)
 	else if (status_exit(reply->status) == EXIT_UNREACHABLE)
 	{
 		complain_text(EXIT_UNREACHABLE, "no answer from %s: %s", server, reply->message);
-		if (reply->lost)
+		if (reply->lost && w->once)
 			complain_text(EXIT_UNREACHABLE, "it is not known whether %s was carried out", w->method);
 	}
 	else
@@ -74,7 +75,12 @@ session_call(struct session *session, const char *method, const ProtobufCMessage
 			 const ProtobufCMessageDescriptor *reply_type, const struct client_options *options,
 			 enum grpc_status *status)
 {
-	struct waiting w = {.session = session, .method = method, .type = reply_type};
+	struct waiting w = {
+		.session = session,
+		.method = method,
+		.type = reply_type,
+		.once = options != NULL && options->once
+	};
 
 	client_start(session->client, method, request, options, call_done, &w);
 	while (!w.done)
