@@ -11,6 +11,8 @@
 
 #include "config.h"
 
+extern char **environ;
+
 struct config config;
 
 enum setting_kind
@@ -304,6 +306,28 @@ config_load(int argc, char *const *argv, struct wig_error *err)
 		config.node_name = host;
 	}
 	return CONFIG_RUN;
+}
+
+void
+config_foreign(struct buf *out)
+{
+	for (char **entry = environ; entry != NULL && *entry != NULL; entry++)
+	{
+		size_t		len = strcspn(*entry, "=");
+		char		name[64];
+		size_t		i = 0;
+
+		if (strncmp(*entry, "WIGGLE_", 7) != 0)
+			continue;
+		for (; i < SETTINGS; i++)
+		{
+			env_name(&settings[i], name, sizeof(name));
+			if (strlen(name) == len && memcmp(name, *entry, len) == 0)
+				break;
+		}
+		if (i == SETTINGS)
+			buf_printf(out, "%s%.*s", out->len > 0 ? ", " : "", (int) len, *entry);
+	}
 }
 
 static void

@@ -94,6 +94,13 @@ enum config_outcome
  */
 extern enum config_outcome config_load(int argc, char *const *argv, struct wig_error *err);
 
+/*
+ * The names of WIGGLE_ variables in the environment that are no settings of the proxy,
+ * separated by ", ": a mistyped name, or a setting of Wiggle's own server. Their values
+ * are not looked at.
+ */
+extern void config_foreign(struct buf *out);
+
 /* The text of --help: every setting with default, unit and meaning. */
 extern void config_help(struct buf *out);
 

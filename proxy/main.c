@@ -76,6 +76,18 @@ print_and_leave(enum config_outcome what)
 	return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+static void
+tell_foreign_settings(void)
+{
+	struct buf	names = BUF_INIT;
+
+	config_foreign(&names);
+	if (names.len > 0)
+		log_info("config", "no settings of the proxy, without effect unless the topology names them: %s",
+				 buf_cstr(&names));
+	buf_free(&names);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -90,6 +102,7 @@ main(int argc, char **argv)
 		return EXIT_SETTINGS;
 	}
 	log_setup((enum log_level) config.log_level, (enum log_format) config.log_format);
+	tell_foreign_settings();
 	raise_descriptor_limit();
 	loop_open();
 	health_open();

@@ -14,8 +14,6 @@
 
 #include "config.h"
 
-extern char **environ;
-
 static int
 clean_environment(void **state)
 {
@@ -107,6 +105,25 @@ wrong_values_name_setting_value_and_range(void **state)
 }
 
 static void
+foreign_names_without_their_values(void **state)
+{
+	struct buf	names = BUF_INIT;
+
+	(void) state;
+	config_foreign(&names);
+	assert_int_equal(names.len, 0);
+	setenv("WIGGLE_PORT", "1", 1);
+	setenv("WIGGLE_PROT", "hunter2", 1);
+	setenv("WIGGLE_PORTS", "", 1);
+	setenv("OTHER", "x", 1);
+	config_foreign(&names);
+	assert_non_null(strstr(buf_cstr(&names), "WIGGLE_PROT"));
+	assert_non_null(strstr(buf_cstr(&names), "WIGGLE_PORTS"));
+	assert_int_equal(names.len, strlen("WIGGLE_PROT, WIGGLE_PORTS"));
+	buf_free(&names);
+}
+
+static void
 bounds_that_need_each_other(void **state)
 {
 	struct wig_error err;
@@ -153,6 +170,7 @@ main(void)
 		cmocka_unit_test_setup(defaults, clean_environment),
 		cmocka_unit_test_setup(environment_then_flags, clean_environment),
 		cmocka_unit_test_setup(wrong_values_name_setting_value_and_range, clean_environment),
+		cmocka_unit_test_setup(foreign_names_without_their_values, clean_environment),
 		cmocka_unit_test_setup(bounds_that_need_each_other, clean_environment),
 		cmocka_unit_test_setup(help_names_every_setting_once, clean_environment),
 	};
