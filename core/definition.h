@@ -50,6 +50,7 @@ struct wig_node
 	int			alt;
 	int		   *branches;
 	int			nbranches;
+	int			join;			/* FORK, DYN_FORK: where its branches meet, -1 = none */
 	int32_t		expected;		/* JOIN width, 0 = dynamic */
 	bool		success;		/* END */
 	const char *reason;

@@ -423,6 +423,8 @@ check_flow(const struct wig_definition *def, struct wig_error *err)
 			collect_edges(&w, &edges);
 			mark_finishing(&w, &edges, finishes);
 			done = check_finishing(&w, finishes);
+			for (size_t i = 0; i < n; i++)
+				def->nodes[i].join = w.join_of[i];
 		}
 	}
 	free(numbers);

@@ -103,6 +103,28 @@ wig_json_next_member(const char *object, size_t len, size_t *pos,
 	return true;
 }
 
+bool
+wig_json_next_element(const char *array, size_t len, size_t *pos,
+					  const char **element, size_t *element_len)
+{
+	const char *end = array + len;
+	const char *p = skip_space(array + *pos, end);
+
+	if (p >= end || (*pos == 0 && *p != '['))
+		return false;
+	if (*p == '[' && *pos == 0)
+		p = skip_space(p + 1, end);
+	else if (*p == ',')
+		p = skip_space(p + 1, end);
+	if (p >= end || *p == ']')
+		return false;
+	*element = p;
+	p = skip_value(p, end);
+	*element_len = (size_t) (p - *element);
+	*pos = (size_t) (p - array);
+	return true;
+}
+
 /* A raw JSON string read as the bytes of the text that it denotes. */
 struct key_reader
 {
@@ -503,5 +525,34 @@ wig_json_merge(const char *base, size_t base_len,
 	*at++ = '}';
 	index_free(&base_index);
 	index_free(&patch_index);
+	return (size_t) (at - out);
+}
+
+size_t
+wig_json_overlay(const char *base, size_t base_len,
+				 const char *overlay, size_t overlay_len, char *out)
+{
+	struct index index;
+	struct wig_json_member member;
+	struct wig_json_member other;
+	size_t		pos = 0;
+	bool		first = true;
+	char	   *at = out;
+
+	*at++ = '{';
+	index_build(&index, overlay, overlay_len);
+	if (is_object(base, base_len))
+	{
+		while (wig_json_next_member(base, base_len, &pos, &member))
+		{
+			if (!find(&index, &member, &other))
+				at = put_member(at, &first, &member, &member);
+		}
+	}
+	pos = 0;
+	while (index_next(&index, &pos, &member))
+		at = put_member(at, &first, &member, &member);
+	*at++ = '}';
+	index_free(&index);
 	return (size_t) (at - out);
 }

@@ -67,6 +67,13 @@ extern bool wig_json_next_member(const char *object, size_t len, size_t *pos,
 								 struct wig_json_member *member);
 
 /*
+ * Walk the elements of an array that wig_json_check accepted, likewise from
+ * *pos = 0; each call that returns true gives the raw element.
+ */
+extern bool wig_json_next_element(const char *array, size_t len, size_t *pos,
+								  const char **element, size_t *element_len);
+
+/*
  * Do two raw JSON strings (quotes included) denote the same text? Escapes are
  * resolved, so "a" and "\u0061" are equal.
  */
@@ -87,5 +94,13 @@ extern size_t wig_json_drop_nulls(const char *object, size_t len, char *out);
  */
 extern size_t wig_json_merge(const char *base, size_t base_len,
 							 const char *patch, size_t patch_len, char *out);
+
+/*
+ * Lay an object's members over a base: the overlay's members win, nulls
+ * included. A base that is not an object is hidden altogether. out has room for
+ * base_len + overlay_len + 1 bytes.
+ */
+extern size_t wig_json_overlay(const char *base, size_t base_len,
+							   const char *overlay, size_t overlay_len, char *out);
 
 #endif							/* WIGGLE_CORE_JSONTEXT_H */

@@ -8,6 +8,7 @@
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/array.h"
+#include "utils/jsonb.h"
 #include "utils/tuplestore.h"
 
 #include "api.h"
@@ -15,6 +16,7 @@
 #include "clock.h"
 #include "guard.h"
 #include "task.h"
+#include "view.h"
 
 PG_FUNCTION_INFO_V1(wig_batch);
 
@@ -57,6 +59,7 @@ typedef struct Op
 typedef struct Results
 {
 	ReturnSetInfo *rsinfo;
+	WigWork    *work;
 	Datum		values[RESULT_NATTS];
 	bool		nulls[RESULT_NATTS];
 } Results;
@@ -100,13 +103,51 @@ put_refusal(Results *r, char op, int item, const WigRefusal *refusal)
 	put_row(r);
 }
 
+/* A raw JSON string as the text that it denotes. */
+static char *
+plain_text(const char *raw)
+{
+	Datum		jsonb = DirectFunctionCall1(jsonb_in, CStringGetDatum(raw));
+	JsonbValue	v;
+
+	if (!JsonbExtractScalar(&DatumGetJsonbP(jsonb)->root, &v) || v.type != jbvString)
+		elog(ERROR, "a map key is not a JSON string");
+	return pnstrdup(v.val.string.val, v.val.string.len);
+}
+
+static void
+set_base(Results *r, const WigInstance *inst, const WigToken *token)
+{
+	WigBase		base;
+
+	if (!wig_view_base(r->work->store, inst, token, &base))
+		return;
+	set_column(r, RESULT_BASE_CONTEXT, PointerGetDatum(base.context));
+	set_column(r, RESULT_ITEM_INDEX, Int64GetDatum(base.item_index));
+	if (base.map_key != NULL)
+		set_text(r, RESULT_ITEM_MAP_KEY, plain_text(base.map_key));
+}
+
+static void
+set_combine(Results *r, const struct wig_node *node)
+{
+	Datum	   *names = palloc(sizeof(Datum) * (node->narms + 1));
+
+	set_text(r, RESULT_COLLECT_KEY, node->collect_key);
+	for (int i = 0; i < node->narms; i++)
+		names[i] = CStringGetTextDatum(node->arm_names[i]);
+	if (node->narms > 0)
+		set_column(r, RESULT_ARM_NAMES,
+				   PointerGetDatum(construct_array(names, node->narms, TEXTOID, -1, false,
+												   TYPALIGN_INT)));
+}
+
 static void
 put_task(void *arg, int poll, const WigInstance *inst, const WigToken *token,
 		 text *context, const char *owner, TimestampTz expires_at)
 {
 	Results    *r = arg;
-	const struct wig_node *node = wig_graph_node(inst->graph, token->node);
-	enum wig_mode mode = inst->graph->def->mode;
+	WigActivation a = wig_activation(inst, token);
 
 	begin_row(r, 't', poll);
 	set_text(r, RESULT_TASK_ID, wig_task_id(inst, token->n));
@@ -115,13 +156,16 @@ put_task(void *arg, int poll, const WigInstance *inst, const WigToken *token,
 	set_text(r, RESULT_LEASE_OWNER, owner);
 	set_text(r, RESULT_WORKFLOW, inst->workflow);
 	set_column(r, RESULT_VERSION, Int32GetDatum(inst->version));
-	set_text(r, RESULT_NODE_ID, node->id);
-	set_text(r, RESULT_STEP_NAME, node->name);
-	set_text(r, RESULT_ACTIVITY, node->activity);
-	set_text(r, RESULT_KIND, wig_kind_name(node->kind));
+	set_text(r, RESULT_NODE_ID, a.node->id);
+	set_text(r, RESULT_STEP_NAME, a.step_name);
+	set_text(r, RESULT_ACTIVITY, a.activity);
+	set_text(r, RESULT_KIND, wig_kind_name(a.node->kind));
 	set_column(r, RESULT_ATTEMPT, Int32GetDatum(token->attempt + 1));
-	set_text(r, RESULT_MODE, wig_mode_name(mode == WIG_MODE_DEFAULT ? WIG_MODE_SERVER : mode));
+	set_text(r, RESULT_MODE, a.mode);
 	set_column(r, RESULT_CONTEXT, PointerGetDatum(context));
+	set_base(r, inst, token);
+	if (token->comp_seq == 0)
+		set_combine(r, a.node);
 	put_row(r);
 }
 
@@ -278,6 +322,7 @@ wig_batch(PG_FUNCTION_ARGS)
 	results.rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 
 	work = wig_work_begin(batch.npolls > 0);
+	results.work = work;
 	do_starts(work, &batch, &results);
 	do_ops(work, &batch, &results);
 	do_polls(work, &batch, &results);

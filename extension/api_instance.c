@@ -1,6 +1,6 @@
 /*
  * api_instance.c
- *	  SQL: start, mint, cancel.
+ *	  SQL: start, mint, cancel, signal; the event horizon.
  */
 #include "wiggle.h"
 
@@ -10,12 +10,17 @@
 
 #include "api.h"
 #include "cancel.h"
+#include "event.h"
 #include "guard.h"
+#include "mint.h"
+#include "signal_instance.h"
 #include "start.h"
 
 PG_FUNCTION_INFO_V1(wig_start_instance);
 PG_FUNCTION_INFO_V1(wig_mint);
 PG_FUNCTION_INFO_V1(wig_cancel_instance);
+PG_FUNCTION_INFO_V1(wig_signal_sql);
+PG_FUNCTION_INFO_V1(wig_event_horizon_sql);
 
 Datum
 wig_start_instance(PG_FUNCTION_ARGS)
@@ -54,7 +59,7 @@ wig_mint(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
 	for (int i = 0; i < n; i++)
 	{
-		Datum		value = CStringGetTextDatum(wig_mint_id());
+		Datum		value = CStringGetTextDatum(wig_mint_id(wig_shard_id()));
 		bool		isnull = false;
 
 		CHECK_FOR_INTERRUPTS();
@@ -75,4 +80,27 @@ wig_cancel_instance(PG_FUNCTION_ARGS)
 		wig_raise(&refusal);
 	wig_work_end(work);
 	PG_RETURN_VOID();
+}
+
+Datum
+wig_signal_sql(PG_FUNCTION_ARGS)
+{
+	char	   *payload = wig_arg_json(fcinfo, 2);
+	WigRefusal	refusal;
+	WigWork    *work;
+
+	wig_guard_write("wiggle.signal()");
+	work = wig_work_begin(false);
+	if (!wig_signal(work, WIG_ARG_CSTRING(0), WIG_ARG_CSTRING(1), payload,
+					payload ? strlen(payload) : 0, &refusal))
+		wig_raise(&refusal);
+	wig_work_end(work);
+	PG_RETURN_VOID();
+}
+
+Datum
+wig_event_horizon_sql(PG_FUNCTION_ARGS)
+{
+	wig_guard_read();
+	PG_RETURN_INT64(wig_event_horizon());
 }

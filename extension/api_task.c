@@ -109,8 +109,7 @@ put_task(void *arg, int poll, const WigInstance *inst, const WigToken *token,
 		 text *context, const char *owner, TimestampTz expires_at)
 {
 	ReturnSetInfo *rsinfo = arg;
-	const struct wig_node *node = wig_graph_node(inst->graph, token->node);
-	enum wig_mode mode = inst->graph->def->mode;
+	WigActivation a = wig_activation(inst, token);
 	Datum		values[TASK_NATTS];
 	bool		nulls[TASK_NATTS] = {false};
 	int			i = 0;
@@ -119,17 +118,16 @@ put_task(void *arg, int poll, const WigInstance *inst, const WigToken *token,
 	values[i++] = CStringGetTextDatum(inst->id);
 	values[i++] = CStringGetTextDatum(inst->workflow);
 	values[i++] = Int32GetDatum(inst->version);
-	values[i++] = CStringGetTextDatum(node->id);
-	nulls[i] = node->name == NULL;
-	values[i++] = node->name ? CStringGetTextDatum(node->name) : (Datum) 0;
-	nulls[i] = node->activity == NULL;
-	values[i++] = node->activity ? CStringGetTextDatum(node->activity) : (Datum) 0;
-	values[i++] = CStringGetTextDatum(wig_kind_name(node->kind));
+	values[i++] = CStringGetTextDatum(a.node->id);
+	nulls[i] = a.step_name == NULL;
+	values[i++] = a.step_name ? CStringGetTextDatum(a.step_name) : (Datum) 0;
+	nulls[i] = a.activity == NULL;
+	values[i++] = a.activity ? CStringGetTextDatum(a.activity) : (Datum) 0;
+	values[i++] = CStringGetTextDatum(wig_kind_name(a.node->kind));
 	values[i++] = Int32GetDatum(token->attempt + 1);
 	values[i++] = CStringGetTextDatum(owner);
 	values[i++] = TimestampTzGetDatum(expires_at);
-	values[i++] = CStringGetTextDatum(wig_mode_name(mode == WIG_MODE_DEFAULT
-													? WIG_MODE_SERVER : mode));
+	values[i++] = CStringGetTextDatum(a.mode);
 	values[i++] = DirectFunctionCall1(jsonb_in, CStringGetDatum(text_to_cstring(context)));
 	Assert(i == TASK_NATTS);
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);

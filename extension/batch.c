@@ -135,8 +135,34 @@ unpack_starts(const NullableDatum *arg, WigBatch *batch)
 	}
 }
 
+/* Emitted events come flattened, grouped by step in the steps' order. */
 static void
-unpack_runs(const NullableDatum *arg, WigBatch *batch)
+unpack_events(const NullableDatum *arg, WigStep *steps, int nsteps)
+{
+	Column		c[3];
+	WigEmitted *events;
+	int			next = 0;
+
+	if (!read_family(arg, c, 3))
+		return;
+	check_lengths("events", c, 0, 3);
+	events = palloc0(sizeof(WigEmitted) * (c[0].n + 1));
+	for (int i = 0; i < nsteps; i++)
+	{
+		steps[i].events = &events[next];
+		for (; next < c[0].n && get_int4(&c[0], next) == i; next++)
+		{
+			events[next].type = get_text(&c[1], next);
+			events[next].payload = get_bytes(&c[2], next, &events[next].payload_len);
+			steps[i].nevents++;
+		}
+	}
+	if (next != c[0].n)
+		length_error("events");
+}
+
+static void
+unpack_runs(const NullableDatum *arg, const NullableDatum *events_arg, WigBatch *batch)
 {
 	Column		c[9];
 	WigStep    *steps;
@@ -179,6 +205,7 @@ unpack_runs(const NullableDatum *arg, WigBatch *batch)
 	/* Steps must be grouped by run, in the runs' order. */
 	if (next != c[3].n)
 		length_error("runs");
+	unpack_events(events_arg, steps, c[3].n);
 }
 
 static void
@@ -291,7 +318,7 @@ wig_batch_unpack(const NullableDatum *families, WigBatch *batch)
 {
 	memset(batch, 0, sizeof(*batch));
 	unpack_starts(&families[0], batch);
-	unpack_runs(&families[1], batch);
+	unpack_runs(&families[1], &families[6], batch);
 	unpack_fails(&families[2], batch);
 	unpack_beats(&families[3], batch);
 	unpack_releases(&families[4], batch);

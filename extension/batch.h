@@ -51,7 +51,7 @@ typedef struct WigBatch
 	int			npolls;
 } WigBatch;
 
-/* Unpack the six composites (0 = null). Raises WG400 when arrays of one family
+/* Unpack the seven composites. Raises WG400 when arrays of one family
  * differ in length or an index points outside. */
 extern void wig_batch_unpack(const NullableDatum *families, WigBatch *batch);
 

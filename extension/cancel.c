@@ -6,6 +6,7 @@
 
 #include "cancel.h"
 #include "ending.h"
+#include "subflow.h"
 
 bool
 wig_cancel(WigWork *work, const char *id, const char *reason, WigRefusal *refusal)
@@ -20,6 +21,9 @@ wig_cancel(WigWork *work, const char *id, const char *reason, WigRefusal *refusa
 		return wig_refuse(refusal, 404, "instance not found");
 	wig_work_tick(work);
 	if (inst.status == WIG_INSTANCE_RUNNING)
+	{
 		wig_end_instance(work, &inst, WIG_INSTANCE_CANCELLED, reason, NULL);
+		wig_run_errands(work);
+	}
 	return true;
 }

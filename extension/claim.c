@@ -11,7 +11,7 @@
 #include "ids.h"
 #include "lease.h"
 #include "ready.h"
-#include "scope.h"
+#include "view.h"
 
 /* One queue's cursor; polls without a version filter share it. */
 typedef struct Source
@@ -61,6 +61,22 @@ wig_make_owner(const char *worker_id)
 					 errmsg("could not generate a random nonce")));
 	wig_nonce_encode(nonce_text, nonce);
 	return psprintf("%s#%s", worker_id, nonce_text);
+}
+
+WigActivation
+wig_activation(const WigInstance *inst, const WigToken *token)
+{
+	const struct wig_node *node = wig_graph_node(inst->graph, token->node);
+	enum wig_mode mode = inst->graph->def->mode;
+	WigActivation a = {node, node->name, node->activity, NULL};
+
+	if (token->comp_seq != 0)
+	{
+		a.activity = a.step_name = psprintf("%s#compensate", node->activity);
+		mode = WIG_MODE_SERVER;
+	}
+	a.mode = wig_mode_name(mode == WIG_MODE_DEFAULT ? WIG_MODE_SERVER : mode);
+	return a;
 }
 
 static Source *
@@ -209,7 +225,7 @@ deliver(Claim *claim, int poll_index, const WigPoll *poll, const WigInstance *in
 
 	wig_lease_insert(work->store, inst->no, token->n, poll->owner, work->now, expires_at);
 	claim->claimed(claim->arg, poll_index, inst, token,
-				   wig_scope_context(work->store, inst->no, token->scope),
+				   wig_view_dispatched(work->store, token),
 				   poll->owner, expires_at);
 }
 

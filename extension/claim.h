@@ -43,6 +43,18 @@ extern bool wig_poll_check(const WigPoll *poll, WigRefusal *refusal);
 extern void wig_claim(WigWork *work, const WigPoll *polls, const bool *skip, int npolls,
 					  WigClaimedFn claimed, void *arg);
 
+/* What a worker is told of a task besides ids and contexts. A compensator's
+ * task goes under "<activity>#compensate" and is run step by step. */
+typedef struct WigActivation
+{
+	const struct wig_node *node;
+	const char *step_name;		/* NULL allowed */
+	const char *activity;
+	const char *mode;			/* never DEFAULT */
+} WigActivation;
+
+extern WigActivation wig_activation(const WigInstance *inst, const WigToken *token);
+
 /* Add "#<nonce>" with a fresh nonce to a worker id; palloc'd. */
 extern char *wig_make_owner(const char *worker_id);
 

@@ -192,15 +192,23 @@ run_pass(int i)
 }
 
 static void
-announce_ready(void)
+announce(void)
 {
 	char	   *payload;
 
+	bool		queues;
+	bool		events;
+
 	MemoryContextSwitchTo(pass_context);
-	if (wig_mark_take_ready(&payload))
+	queues = wig_mark_take_ready(&payload);
+	events = pg_atomic_exchange_u32(&db->events_ready, 0) != 0;
+	if (queues || events)
 	{
-		begin("announcing ready queues");
-		Async_Notify("wiggle_ready", payload);
+		begin("announcing");
+		if (queues)
+			Async_Notify("wiggle_ready", payload);
+		if (events)
+			Async_Notify("wiggle_event", "");
 		commit();
 	}
 	MemoryContextSwitchTo(TopMemoryContext);
@@ -319,14 +327,15 @@ serve(void)
 		if (catalog == CATALOG_OURS)
 		{
 			sleep = do_duties();
-			if (pg_atomic_read_u32(&db->any_ready) != 0)
+			if (pg_atomic_read_u32(&db->any_ready) != 0 ||
+				pg_atomic_read_u32(&db->events_ready) != 0)
 			{
 				if (!TimestampDifferenceExceeds(notified_at, GetCurrentTimestamp(), NOTIFY_REST_MS))
 				{
 					rest(NOTIFY_REST_MS);
 					continue;
 				}
-				announce_ready();
+				announce();
 				notified_at = GetCurrentTimestamp();
 			}
 			error_rest = ERROR_REST_MS;

@@ -9,6 +9,7 @@
 
 #include "access/genam.h"
 #include "executor/executor.h"
+#include "storage/proc.h"
 
 #if PG_VERSION_NUM < 150000
 #error "wiggle needs PostgreSQL 15 or later"
@@ -39,6 +40,13 @@
 	EvalPlanQualInit(epq, estate, NULL, NIL, -1, NIL)
 #else
 #define wig_eval_plan_qual_init(epq, estate) EvalPlanQualInit(epq, estate, NULL, NIL, -1)
+#endif
+
+/* 17 numbers processes from the outside. */
+#if PG_VERSION_NUM >= 170000
+#define wig_proc_number() MyProcNumber
+#else
+#define wig_proc_number() (MyProc->pgprocno)
 #endif
 
 #endif							/* WIGGLE_COMPAT_H */

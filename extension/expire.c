@@ -6,6 +6,8 @@
 
 #include "drive.h"
 #include "expire.h"
+#include "signal_instance.h"
+#include "subflow.h"
 #include "task.h"
 
 /* Lock the instance of an item without waiting; false sets *outcome. */
@@ -27,35 +29,60 @@ lock_item(WigWork *work, int64 instance, int32 n, WigTask *task, WigExpiry *outc
 	return true;
 }
 
+/* Time has come for a waiting token. */
+static void
+fire_token(WigWork *work, WigTask *task)
+{
+	const struct wig_node *node = wig_graph_node(task->inst.graph, task->token.node);
+
+	switch (node->kind)
+	{
+		case WIG_SLEEP:
+			task->token.started_at = task->token.created_at;
+			task->token.finished_at = work->now;
+			wig_token_set_status(work->store, &task->inst, &task->token,
+								 WIG_TOKEN_WAITING, WIG_TOKEN_DONE, NULL);
+			wig_drive(work, &task->inst,
+					  (WigArrival) {node->next, task->token.scope, task->token.loops, NULL});
+			break;
+		case WIG_SIGNAL:
+			wig_signal_timed_out(work, &task->inst, &task->token);
+			break;
+		case WIG_SUB_WORKFLOW:
+			wig_tell_parent(work, &task->inst, &task->token);
+			break;
+		default:
+			/* A parked retry; a short one was READY all along and needs no write. */
+			if (task->token.letter == wig_token_status_letter(WIG_TOKEN_WAITING))
+				wig_token_set_status(work->store, &task->inst, &task->token,
+									 WIG_TOKEN_WAITING, WIG_TOKEN_READY, NULL);
+			wig_work_offer(work, &task->inst, &task->token);
+			break;
+	}
+}
+
 WigExpiry
 wig_fire_timer(WigWork *work, const WigTimer *timer)
 {
 	WigTask		task;
-	WigExpiry	outcome;
-	const struct wig_node *node;
+	WigExpiry	outcome = WIG_EXPIRY_DONE;
+	bool		orphan = timer->n == 0;
+	bool		busy = false;
 
-	if (!lock_item(work, timer->instance, timer->n, &task, &outcome))
+	if (!orphan && !lock_item(work, timer->instance, timer->n, &task, &outcome))
 		return outcome;
+	if (orphan && !wig_instance_lock_no(work->store, timer->instance, true, &task.inst, &busy))
+		return busy ? WIG_EXPIRY_BUSY : WIG_EXPIRY_DONE;
 	/* Cancelled or fired since it was collected: then it is gone. */
 	if (!wig_timer_delete(work->store, timer->due_at, timer->instance, timer->n))
 		return WIG_EXPIRY_DONE;
 
-	node = wig_graph_node(task.inst.graph, task.token.node);
-	if (node->kind == WIG_SLEEP)
-	{
-		task.token.started_at = task.token.created_at;
-		task.token.finished_at = work->now;
-		wig_token_set_status(work->store, &task.inst, &task.token,
-							 WIG_TOKEN_WAITING, WIG_TOKEN_DONE, NULL);
-		wig_drive(work, &task.inst, node->next, task.token.scope, task.token.loops);
-		return WIG_EXPIRY_DONE;
-	}
-
-	/* A parked retry; a short one was READY all along and needs no write. */
-	if (task.token.letter == wig_token_status_letter(WIG_TOKEN_WAITING))
-		wig_token_set_status(work->store, &task.inst, &task.token,
-							 WIG_TOKEN_WAITING, WIG_TOKEN_READY, NULL);
-	wig_work_offer(work, &task.inst, &task.token);
+	wig_work_tick(work);
+	if (orphan)
+		wig_cancel_orphan(work, &task.inst);
+	else
+		fire_token(work, &task);
+	wig_run_errands(work);
 	return WIG_EXPIRY_DONE;
 }
 

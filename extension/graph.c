@@ -99,25 +99,6 @@ make_cache(void)
 	RegisterSubXactCallback(subxact_ended, NULL);
 }
 
-/* What this version of the engine cannot run yet is refused at start. */
-static const char *
-find_unsupported(const struct wig_definition *def)
-{
-	for (int i = 0; i < def->nnodes; i++)
-	{
-		const struct wig_node *node = &def->nodes[i];
-
-		if (node->kind != WIG_TASK && node->kind != WIG_PREDICATE &&
-			node->kind != WIG_SLEEP && node->kind != WIG_END)
-			return wig_kind_name(node->kind);
-		if (node->compensable)
-			return "a compensable step";
-		if (node->narms > 0 || node->collect_key != NULL)
-			return "a combine";
-	}
-	return NULL;
-}
-
 static void
 fill_key(GraphKey *key, const char *workflow, int32 version)
 {
@@ -171,7 +152,6 @@ load_entry(WigStore *store, const GraphKey *key)
 		entry = hash_search(cache, key, HASH_ENTER, NULL);
 		strlcpy(entry->fingerprint, fingerprint, sizeof(entry->fingerprint));
 		entry->graph.def = def;
-		entry->graph.unsupported = find_unsupported(def);
 	}
 	entry->graph.definition_id = DatumGetInt32(slot_getattr(row, DEFINITION_ID, &isnull));
 	entry->epoch = epoch;

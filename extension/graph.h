@@ -13,7 +13,6 @@
 typedef struct WigGraph
 {
 	int32		definition_id;	/* wf_definition.id */
-	const char *unsupported;	/* why instances cannot be started yet, or NULL */
 	const struct wig_definition *def;
 } WigGraph;
 

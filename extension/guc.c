@@ -14,10 +14,12 @@
 int			wig_default_lease = 30000;
 int			wig_retry_park = 1000;
 int			wig_loop_max_iterations = 10000;
+int			wig_max_depth = 4000;
 int			wig_clock_batch = 500;
 int			wig_max_databases = 8;
 int			wig_max_queues = 128;
 bool		wig_allow_graph_replace = false;
+bool		wig_record_step_io = true;
 bool		wig_test_clock = false;
 
 /* Settings that size shared memory exist only while the postmaster preloads us. */
@@ -67,6 +69,16 @@ wig_guc_define(void)
 							NULL,
 							&wig_loop_max_iterations, 10000, 1, INT_MAX,
 							PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("wiggle.max_depth",
+							"Sub-workflows inside sub-workflows, before an instance fails.",
+							"It stops a workflow that starts itself without end.",
+							&wig_max_depth, 4000, 1, 1000000,
+							PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("wiggle.record_step_io",
+							 "Keeps the input and output of each step with its token.",
+							 "Off, a step writes about half as much.",
+							 &wig_record_step_io, true,
+							 PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("wiggle.retry_park",
 							"A retry delayed at least this long is shown as WAITING, a shorter one as READY.",
 							NULL,

@@ -10,10 +10,12 @@
 extern int	wig_default_lease;	/* ms */
 extern int	wig_retry_park;				/* ms */
 extern int	wig_loop_max_iterations;
+extern int	wig_max_depth;			/* of sub-workflows */
 extern int	wig_clock_batch;			/* items a pass moves in one transaction */
 extern int	wig_max_databases;
 extern int	wig_max_queues;
 extern bool wig_allow_graph_replace;
+extern bool wig_record_step_io;
 extern bool wig_test_clock;
 
 extern void wig_guc_define(void);

@@ -15,6 +15,7 @@ enum
 	INSTANCE_CREATED_AT,
 	INSTANCE_UPDATED_AT,
 	INSTANCE_VERSION,
+	INSTANCE_DEPTH,
 	INSTANCE_ID,
 	INSTANCE_WORKFLOW,
 	INSTANCE_STATUS,
@@ -47,6 +48,9 @@ read_row(WigStore *store, TupleTableSlot *row, WigInstance *inst)
 	inst->id = text_attr(row, INSTANCE_ID);
 	inst->workflow = text_attr(row, INSTANCE_WORKFLOW);
 	inst->correlation_id = text_attr(row, INSTANCE_CORRELATION_ID);
+	inst->parent_token_id = text_attr(row, INSTANCE_PARENT_TOKEN_ID);
+	inst->error = text_attr(row, INSTANCE_ERROR);
+	inst->depth = DatumGetInt32(slot_getattr(row, INSTANCE_DEPTH, &isnull));
 	if (!wig_instance_status_from_name(status, &inst->status))
 		elog(ERROR, "instance %s has the unknown status \"%s\"", inst->id, status);
 	inst->graph = wig_graph_get(store, inst->workflow, inst->version);
@@ -120,6 +124,18 @@ wig_instance_exists(WigStore *store, const char *id, WigInstance *inst)
 	return true;
 }
 
+bool
+wig_instance_of_parent(WigStore *store, const char *token_id, WigInstance *inst)
+{
+	Datum		key = CStringGetTextDatum(token_id);
+	TupleTableSlot *row = wig_store_fetch(store, WIG_INDEX_INSTANCE_PARENT, &key, 1);
+
+	if (row == NULL)
+		return false;
+	read_row(store, row, inst);
+	return true;
+}
+
 void
 wig_instance_insert(WigStore *store, const WigInstance *inst)
 {
@@ -137,7 +153,10 @@ wig_instance_insert(WigStore *store, const WigInstance *inst)
 	nulls[INSTANCE_CORRELATION_ID - 1] = inst->correlation_id == NULL;
 	if (inst->correlation_id != NULL)
 		values[INSTANCE_CORRELATION_ID - 1] = CStringGetTextDatum(inst->correlation_id);
-	nulls[INSTANCE_PARENT_TOKEN_ID - 1] = true;
+	values[INSTANCE_DEPTH - 1] = Int32GetDatum(inst->depth);
+	nulls[INSTANCE_PARENT_TOKEN_ID - 1] = inst->parent_token_id == NULL;
+	if (inst->parent_token_id != NULL)
+		values[INSTANCE_PARENT_TOKEN_ID - 1] = CStringGetTextDatum(inst->parent_token_id);
 	nulls[INSTANCE_TERMINATION_REASON - 1] = true;
 	nulls[INSTANCE_ERROR - 1] = true;
 	wig_store_insert(store, WIG_TABLE_INSTANCE, values, nulls);
@@ -174,6 +193,7 @@ wig_instance_set_status(WigStore *store, WigInstance *inst, WigInstanceStatus st
 	{
 		values[INSTANCE_ERROR - 1] = CStringGetTextDatum(error);
 		replace[INSTANCE_ERROR - 1] = true;
+		inst->error = pstrdup(error);
 	}
 	wig_store_update(store, WIG_TABLE_INSTANCE, values, nulls, replace);
 	inst->status = status;

@@ -26,6 +26,9 @@ typedef struct WigInstance
 	WigInstanceStatus status;
 	TimestampTz created_at;
 	char	   *correlation_id; /* NULL allowed */
+	char	   *parent_token_id;	/* of the SUB_WORKFLOW token that waits, or NULL */
+	char	   *error;			/* NULL allowed */
+	int32		depth;			/* 0 for an instance that nobody's step started */
 	const WigGraph *graph;
 	int32		last_n;			/* highest token number, kept by token.c */
 } WigInstance;
@@ -46,8 +49,11 @@ extern bool wig_instance_lock_no(WigStore *store, int64 no, bool skip_locked,
 extern bool wig_instance_read(WigStore *store, int64 no, WigInstance *inst);
 extern bool wig_instance_exists(WigStore *store, const char *id, WigInstance *inst);
 
-/* Insert a RUNNING instance; inst->no, id, workflow, version, created_at and
- * correlation_id are set by the caller. */
+/* The child that a token started, read without a lock; false when there is none. */
+extern bool wig_instance_of_parent(WigStore *store, const char *token_id, WigInstance *inst);
+
+/* Insert a RUNNING instance; inst->no, id, workflow, version, created_at,
+ * correlation_id, parent_token_id and depth are set by the caller. */
 extern void wig_instance_insert(WigStore *store, const WigInstance *inst);
 
 /*

@@ -8,26 +8,36 @@
 #include "utils/timestamp.h"
 
 #include "clock.h"
+#include "comp_log.h"
 #include "drive.h"
 #include "ending.h"
+#include "event.h"
 #include "guc.h"
 #include "ids.h"
 #include "jsontext.h"
 #include "loops.h"
 #include "report.h"
-#include "scope.h"
+#include "step_io.h"
+#include "subflow.h"
 #include "task.h"
+#include "view.h"
+
+/* One step, decided. */
+typedef struct StepPlan
+{
+	int			node;
+	int			next;			/* -1: a loop ran over its budget */
+	const char *loops;			/* counts after it */
+	const char *context;		/* the view after it, NULL: untouched */
+	size_t		context_len;
+} StepPlan;
 
 /* What a run will do, decided before anything is written. */
 typedef struct Plan
 {
-	int			nsteps;			/* steps that count; those after a hand-back do not */
-	int			next;			/* node after them, -1: a loop ran over its budget */
-	int			guard;			/* that loop's node */
+	StepPlan   *steps;			/* those that count; none after a hand-back */
+	int			nsteps;
 	bool		lease_back;
-	const char *loops;			/* counts after them */
-	const char *context;		/* to be written, NULL: untouched */
-	size_t		context_len;
 } Plan;
 
 static bool
@@ -41,6 +51,12 @@ static bool
 is_step(const struct wig_node *node)
 {
 	return node->kind == WIG_TASK || node->kind == WIG_PREDICATE;
+}
+
+static bool
+is_combine(const struct wig_node *node)
+{
+	return node->narms > 0 || node->collect_key != NULL;
 }
 
 /*
@@ -80,18 +96,19 @@ verdict(const WigStep *step, bool complete, bool *value, WigRefusal *refusal)
 	return wig_refuse(refusal, 400, "predicate result must be a boolean");
 }
 
-/* The context after a task's result; nothing changes for an absent or null one. */
+/* The view after a task's result; nothing changes for an absent or null one. */
 static bool
-plan_result(WigWork *work, const WigTask *task, int node, const WigStep *step, bool complete,
-			Plan *plan, WigRefusal *refusal)
+plan_result(WigWork *work, const WigTask *task, const WigStep *step, bool complete,
+			StepPlan *plan, WigRefusal *refusal)
 {
+	const struct wig_node *node = wig_graph_node(task->inst.graph, plan->node);
 	struct wig_json_info info;
 	struct wig_error err;
 	char	   *out;
 
 	if (step->outcome == WIG_OUTCOME_PREDICATE)
 		return wig_refuse(refusal, 400, "step %s is a TASK; its result is a context, not a decision",
-						  wig_graph_node(task->inst.graph, node)->id);
+						  node->id);
 	if (step->outcome != WIG_OUTCOME_MERGE || step->value == NULL)
 		return true;
 	if (!wig_json_check(step->value, step->value_len, &info, &err))
@@ -99,9 +116,9 @@ plan_result(WigWork *work, const WigTask *task, int node, const WigStep *step, b
 	if (info.type == WIG_JSON_NULL)
 		return true;
 
-	if (complete && info.type == WIG_JSON_OBJECT)
+	if (complete && info.type == WIG_JSON_OBJECT && !is_combine(node))
 	{
-		text	   *base = wig_scope_context(work->store, task->inst.no, task->token.scope);
+		text	   *base = wig_view_read(work->store, task->inst.no, task->token.scope);
 
 		out = palloc(VARSIZE_ANY_EXHDR(base) + step->value_len + 2);
 		plan->context_len = wig_json_merge(VARDATA_ANY(base), VARSIZE_ANY_EXHDR(base),
@@ -122,6 +139,41 @@ plan_result(WigWork *work, const WigTask *task, int node, const WigStep *step, b
 	return true;
 }
 
+static bool
+check_events(const WigStep *step, WigRefusal *refusal)
+{
+	static const char *const names[] = {
+		[WIG_JSON_NULL] = "null",
+		[WIG_JSON_BOOL] = "boolean",
+		[WIG_JSON_NUMBER] = "number",
+		[WIG_JSON_STRING] = "string",
+		[WIG_JSON_ARRAY] = "list",
+	};
+
+	for (int i = 0; i < step->nevents; i++)
+	{
+		const WigEmitted *e = &step->events[i];
+		struct wig_json_info info;
+		struct wig_error err;
+
+		if (e->type == NULL || e->type[strspn(e->type, " \t\r\n")] == '\0')
+			return wig_refuse(refusal, 400, "an event type is required");
+		if (strncmp(e->type, "wf.", 3) == 0)
+			return wig_refuse(refusal, 400, "event type '%.64s' takes the reserved \"wf.\" prefix", e->type);
+		if (strlen(e->type) > WIG_MAX_EVENT_TYPE)
+			return wig_refuse(refusal, 400, "event type '%.64s' is longer than %d bytes", e->type,
+							  WIG_MAX_EVENT_TYPE);
+		if (e->payload == NULL)
+			continue;
+		if (!wig_json_check(e->payload, e->payload_len, &info, &err))
+			return wig_refuse(refusal, 400, "event '%s': %s", e->type, err.message);
+		if (info.type != WIG_JSON_OBJECT)
+			return wig_refuse(refusal, 400, "event '%s' carries a %s payload; an event's payload is a JSON object",
+							  e->type, names[info.type]);
+	}
+	return true;
+}
+
 /* Count an iteration of a loop guard; false when its budget is spent. */
 static bool
 count_iteration(const struct wig_node *node, const char **loops)
@@ -136,30 +188,29 @@ count_iteration(const struct wig_node *node, const char **loops)
 }
 
 static bool
-plan_step(WigWork *work, const WigRun *run, const WigTask *task, int i, int node_index,
-		  Plan *plan, WigRefusal *refusal)
+plan_step(WigWork *work, const WigRun *run, const WigTask *task, int i, StepPlan *plan,
+		  WigRefusal *refusal)
 {
 	const WigStep *step = &run->steps[i];
-	const struct wig_node *node = wig_graph_node(task->inst.graph, node_index);
+	const struct wig_node *node = wig_graph_node(task->inst.graph, plan->node);
 	bool		value;
 
 	if (step->node_id != NULL && strcmp(step->node_id, node->id) != 0)
 		return wig_refuse(refusal, 409, "reported step %.64s but token %s is at %s", step->node_id,
 						  i == 0 ? task->id : wig_task_id(&task->inst, task->inst.last_n + i),
 						  node->id);
+	if (!check_events(step, refusal))
+		return false;
 	plan->next = node->next;
 	if (node->kind == WIG_TASK)
-		return plan_result(work, task, node_index, step, run->complete, plan, refusal);
+		return plan_result(work, task, step, run->complete, plan, refusal);
 
 	if (!verdict(step, run->complete, &value, refusal))
 		return false;
 	if (!value)
 		plan->next = node->alt;
 	else if (node->loop_budget != 0 && !count_iteration(node, &plan->loops))
-	{
 		plan->next = -1;
-		plan->guard = node_index;
-	}
 	return true;
 }
 
@@ -168,17 +219,23 @@ make_plan(WigWork *work, const WigRun *run, const WigTask *task, Plan *plan,
 		  WigRefusal *refusal)
 {
 	int			node = task->token.node;
+	const char *loops = task->token.loops;
 
-	memset(plan, 0, sizeof(*plan));
-	plan->loops = task->token.loops;
+	plan->steps = palloc0(sizeof(StepPlan) * run->nsteps);
+	plan->lease_back = false;
 	for (int i = 0; i < run->nsteps; i++)
 	{
-		if (!plan_step(work, run, task, i, node, plan, refusal))
+		StepPlan   *step = &plan->steps[i];
+
+		step->node = node;
+		step->loops = loops;
+		if (!plan_step(work, run, task, i, step, refusal))
 			return false;
 		plan->nsteps = i + 1;
-		if (plan->next < 0 || !is_step(wig_graph_node(task->inst.graph, plan->next)))
+		if (step->next < 0 || !is_step(wig_graph_node(task->inst.graph, step->next)))
 			return true;
-		node = plan->next;
+		node = step->next;
+		loops = step->loops;
 	}
 	plan->lease_back = chains(&task->inst) && !run->final && !run->complete;
 	return true;
@@ -196,50 +253,92 @@ worker_times(const WigStep *step, WigToken *token)
 	}
 }
 
+static void
+append_events(WigWork *work, const WigInstance *inst, const WigStep *step, int node)
+{
+	for (int i = 0; i < step->nevents; i++)
+		wig_event_append(work, inst, step->events[i].type, step->events[i].payload,
+						 step->events[i].payload_len, wig_graph_node(inst->graph, node)->id);
+}
+
+/* What is kept of a step besides its outcome: undo log, events, input and output. */
+static void
+keep_traces(WigWork *work, const WigRun *run, WigTask *task, const StepPlan *step, int i,
+			text **view, WigToken *token)
+{
+	const struct wig_node *node = wig_graph_node(task->inst.graph, step->node);
+	bool		undo = node->compensable && node->kind == WIG_TASK;
+
+	append_events(work, &task->inst, &run->steps[i], step->node);
+	if (!undo && !wig_record_step_io)
+		return;
+
+	if (*view == NULL)
+		*view = wig_view_dispatched(work->store, &task->token);
+	if (wig_record_step_io)
+		wig_step_io_record(token, *view, &run->steps[i], step->context, step->context_len);
+	if (undo)
+	{
+		text	   *after = step->context == NULL ? *view
+			: cstring_to_text_with_len(step->context, step->context_len);
+
+		wig_store_step(work->store);
+		wig_comp_log_append(work->store, &task->inst, step->node, *view, after);
+	}
+	if (step->context != NULL)
+		*view = cstring_to_text_with_len(step->context, step->context_len);
+}
+
 /* Settle the reported token, then mint what a longer run passed, already settled. */
 static void
 write_steps(WigWork *work, const WigRun *run, WigTask *task, const Plan *plan)
 {
 	WigToken	token = task->token;
-	uint64		nonce = 0;
+	text	   *view = NULL;
+	const StepPlan *last_write = NULL;
+	const char *last_step = NULL;
 
 	wig_lease_delete(work->store);
-	(void) wig_nonce_decode(run->owner, strlen(run->owner), &nonce);
-	token.started_at = task->lease.claimed_at;
-	token.finished_at = work->now;
-	token.nonce = nonce;
-	worker_times(&run->steps[0], &token);
-	wig_token_set_status(work->store, &task->inst, &token, WIG_TOKEN_RUNNING,
-						 WIG_TOKEN_DONE, NULL);
-
-	for (int i = 1; i < plan->nsteps; i++)
+	if (!wig_nonce_decode(run->owner, strlen(run->owner), &token.nonce))
+		token.nonce = 0;
+	for (int i = 0; i < plan->nsteps; i++)
 	{
-		const struct wig_node *node = wig_graph_node(task->inst.graph, token.node);
-		const WigStep *before = &run->steps[i - 1];
-		bool		value = true;
-		WigRefusal	ignored;
+		const StepPlan *step = &plan->steps[i];
 
-		if (node->kind == WIG_PREDICATE)
-			(void) verdict(before, run->complete, &value, &ignored);
-		token.node = value ? node->next : node->alt;
-		token.created_at = token.available_at = work->now;
-		token.started_at = token.finished_at = 0;
+		token.started_at = i == 0 ? task->lease.claimed_at : 0;
+		token.finished_at = i == 0 ? work->now : 0;
 		worker_times(&run->steps[i], &token);
-		wig_token_mint(work->store, &task->inst, &token, WIG_TOKEN_DONE);
+		keep_traces(work, run, task, step, i, &view, &token);
+		if (i == 0)
+			wig_token_set_status(work->store, &task->inst, &token, WIG_TOKEN_RUNNING,
+								 WIG_TOKEN_DONE, NULL);
+		else
+		{
+			token.node = step->node;
+			token.loops = (char *) plan->steps[i - 1].loops;
+			token.staged = NULL;
+			token.created_at = token.available_at = work->now;
+			wig_token_mint(work->store, &task->inst, &token, WIG_TOKEN_DONE);
+		}
+		if (step->context != NULL)
+			last_write = step;
+		if (wig_graph_node(task->inst.graph, step->node)->kind == WIG_TASK)
+			last_step = wig_graph_node(task->inst.graph, step->node)->name;
 	}
-	if (plan->context != NULL)
-		wig_scope_write(work->store, task->inst.no, token.scope,
-						plan->context, plan->context_len);
+	if (last_write != NULL || (last_step != NULL && token.scope != 0))
+		wig_view_write(work->store, task->inst.no, token.scope,
+					   last_write ? last_write->context : NULL,
+					   last_write ? last_write->context_len : 0, last_step);
 }
 
 static void
-lease_back(WigWork *work, const WigRun *run, WigTask *task, const Plan *plan,
+lease_back(WigWork *work, const WigRun *run, WigTask *task, const StepPlan *last,
 		   WigApplied *applied)
 {
 	WigToken	token = {
-		.node = plan->next,
+		.node = last->next,
 		.scope = task->token.scope,
-		.loops = (char *) plan->loops,
+		.loops = (char *) last->loops,
 		.created_at = work->now,
 		.available_at = work->now
 	};
@@ -269,16 +368,53 @@ loop_overrun(WigWork *work, WigTask *task, int guard)
 	const struct wig_node *node = wig_graph_node(task->inst.graph, guard);
 	int32		budget = node->loop_budget > 0 ? node->loop_budget : wig_loop_max_iterations;
 
-	wig_end_instance(work, &task->inst, WIG_INSTANCE_FAILED, NULL,
-					 psprintf("loop '%s' exceeded its budget of %d iterations (raise it with doWhile(name, maxIterations, body) or fix the condition)",
-							  node->name ? node->name : node->id, budget));
+	wig_fail_instance(work, &task->inst,
+					  psprintf("loop '%s' exceeded its budget of %d iterations (raise it with doWhile(name, maxIterations, body) or fix the condition)",
+							   node->name ? node->name : node->id, budget));
+}
+
+/* A compensator's report: its result is ignored, its log entry is undone. */
+static bool
+report_compensator(WigWork *work, const WigRun *run, WigTask *task, WigApplied *applied,
+				   WigRefusal *refusal)
+{
+	const struct wig_node *node = wig_graph_node(task->inst.graph, task->token.node);
+	const WigStep *step = &run->steps[0];
+
+	if (run->nsteps != 1)
+		return wig_refuse(refusal, 400, "a compensator reports exactly one step");
+	if (!wig_task_check_lease(work, run->owner, task, refusal))
+		return false;
+	if (step->node_id != NULL && strcmp(step->node_id, node->id) != 0)
+		return wig_refuse(refusal, 409, "reported step %.64s but token %s is at %s",
+						  step->node_id, task->id, node->id);
+	if (task->inst.status != WIG_INSTANCE_COMPENSATING)
+		return wig_refuse(refusal, 409, "instance %s is %s", task->inst.id,
+						  wig_instance_status_name(task->inst.status));
+	if (!check_events(step, refusal))
+		return false;
+
+	wig_lease_delete(work->store);
+	append_events(work, &task->inst, step, task->token.node);
+	if (!wig_nonce_decode(run->owner, strlen(run->owner), &task->token.nonce))
+		task->token.nonce = 0;
+	task->token.started_at = task->lease.claimed_at;
+	task->token.finished_at = work->now;
+	worker_times(step, &task->token);
+	wig_token_set_status(work->store, &task->inst, &task->token, WIG_TOKEN_RUNNING,
+						 WIG_TOKEN_DONE, NULL);
+	wig_compensated(work, &task->inst, &task->token);
+	wig_run_errands(work);
+	applied->status = task->inst.status;
+	return true;
 }
 
 bool
 wig_report(WigWork *work, const WigRun *run, WigApplied *applied, WigRefusal *refusal)
 {
 	WigTask		task;
-	Plan		plan;
+	Plan		plan = {0};
+	const StepPlan *last;
 
 	memset(applied, 0, sizeof(*applied));
 	if (run->nsteps < 1)
@@ -291,6 +427,8 @@ wig_report(WigWork *work, const WigRun *run, WigApplied *applied, WigRefusal *re
 		find_leased_back(work, run, &task, applied);
 		return true;
 	}
+	if (task.token.comp_seq != 0)
+		return report_compensator(work, run, &task, applied, refusal);
 	if (!run->complete && task.inst.status != WIG_INSTANCE_RUNNING)
 		return true;
 	if (!wig_task_check_lease(work, run->owner, &task, refusal) ||
@@ -298,13 +436,16 @@ wig_report(WigWork *work, const WigRun *run, WigApplied *applied, WigRefusal *re
 		return false;
 
 	applied->lease_expires_at = TimestampTzPlusMilliseconds(work->now, wig_default_lease);
+	last = &plan.steps[plan.nsteps - 1];
 	write_steps(work, run, &task, &plan);
-	if (plan.next < 0)
-		loop_overrun(work, &task, plan.guard);
+	if (last->next < 0)
+		loop_overrun(work, &task, last->node);
 	else if (plan.lease_back)
-		lease_back(work, run, &task, &plan, applied);
+		lease_back(work, run, &task, last, applied);
 	else
-		wig_drive(work, &task.inst, plan.next, task.token.scope, plan.loops);
+		wig_drive(work, &task.inst,
+				  (WigArrival) {last->next, task.token.scope, last->loops, NULL});
+	wig_run_errands(work);
 	applied->status = task.inst.status;
 	return true;
 }

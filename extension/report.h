@@ -17,6 +17,14 @@ typedef enum WigOutcome
 	WIG_OUTCOME_PREDICATE		/* value is "true" or "false" */
 } WigOutcome;
 
+/* An entry that a handler adds to the event log. */
+typedef struct WigEmitted
+{
+	const char *type;
+	const char *payload;		/* JSON object text, or NULL */
+	size_t		payload_len;
+} WigEmitted;
+
 typedef struct WigStep
 {
 	const char *node_id;		/* NULL: whatever node the token is at */
@@ -25,6 +33,8 @@ typedef struct WigStep
 	size_t		value_len;
 	int64		started_ms;		/* worker's clock, Unix ms; 0 = not given */
 	int64		finished_ms;
+	const WigEmitted *events;
+	int			nevents;
 } WigStep;
 
 typedef struct WigRun

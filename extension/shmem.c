@@ -9,6 +9,7 @@
 #include "storage/shmem.h"
 
 #include "clock.h"
+#include "compat.h"
 #include "guc.h"
 #include "shmem.h"
 
@@ -30,8 +31,9 @@ database_size(void)
 static Size
 shared_size(void)
 {
-	return add_size(MAXALIGN(offsetof(WigShared, databases)),
-					mul_size(database_size(), wig_max_databases));
+	return add_size(add_size(MAXALIGN(offsetof(WigShared, databases)),
+							 mul_size(database_size(), wig_max_databases)),
+					mul_size(sizeof(WigOpenEvent), MaxBackends));
 }
 
 static WigDatabase *
@@ -39,6 +41,12 @@ database_at(int i)
 {
 	return (WigDatabase *) ((char *) shared + MAXALIGN(offsetof(WigShared, databases)) +
 							i * database_size());
+}
+
+static WigOpenEvent *
+open_events(void)
+{
+	return (WigOpenEvent *) database_at(wig_max_databases);
 }
 
 static void
@@ -66,6 +74,9 @@ shmem_startup(void)
 		memset(shared, 0, shared_size());
 		LWLockInitialize(&shared->lock, tranche_shared);
 		pg_atomic_init_u32(&shared->lifecycle, 0);
+		shared->nopen_events = MaxBackends;
+		for (int i = 0; i < MaxBackends; i++)
+			pg_atomic_init_u64(&open_events()[i].first, 0);
 		for (int i = 0; i < wig_max_databases; i++)
 		{
 			WigDatabase *db = database_at(i);
@@ -73,6 +84,8 @@ shmem_startup(void)
 			SpinLockInit(&db->mutex);
 			LWLockInitialize(&db->queue_lock, tranche_queues);
 			pg_atomic_init_u64(&db->last_no, 0);
+			pg_atomic_init_u64(&db->last_event, 0);
+			pg_atomic_init_u32(&db->events_ready, 0);
 			for (int d = 0; d < WIG_NDEADLINES; d++)
 				pg_atomic_init_u64(&db->deadlines[d], (uint64) WIG_NEVER);
 			pg_atomic_init_u64(&db->stopped_clock, 0);
@@ -145,6 +158,8 @@ reset_entry(WigDatabase *db, Oid oid)
 	db->worker_wanted = false;
 	db->nqueues = 0;
 	pg_atomic_write_u64(&db->last_no, 0);
+	pg_atomic_write_u64(&db->last_event, 0);
+	pg_atomic_write_u32(&db->events_ready, 0);
 	for (int d = 0; d < WIG_NDEADLINES; d++)
 		pg_atomic_write_u64(&db->deadlines[d], (uint64) WIG_NEVER);
 	pg_atomic_write_u64(&db->stopped_clock, 0);
@@ -229,28 +244,68 @@ wig_worker_poke(WigDatabase *db)
 		SetLatch(latch);
 }
 
-int64
-wig_next_no(int64 (*floor) (void *arg), void *arg, TimestampTz now)
+/*
+ * Microseconds since the Unix epoch, so that numbers rise over restarts,
+ * restores and failovers without a sequence to carry over; bumped by one where
+ * several are taken within the same microsecond or the clock was set back.
+ */
+static int64
+next_number(pg_atomic_uint64 *counter, int64 (*floor) (void *arg), void *arg, TimestampTz now)
 {
-	WigDatabase *db = wig_database();
-	uint64		last = pg_atomic_read_u64(&db->last_no);
+	uint64		last = pg_atomic_read_u64(counter);
 	uint64		next;
+	uint64		seen;
 
 	if (last == 0)
 		last = Max(floor(arg), 1);
-
-	/*
-	 * Microseconds since the Unix epoch, so that numbers rise over restarts and
-	 * failovers without a sequence to carry over; bumped by one where instances
-	 * start within the same microsecond or the clock was set back.
-	 */
 	do
 	{
-		uint64		seen = pg_atomic_read_u64(&db->last_no);
-
+		seen = pg_atomic_read_u64(counter);
 		next = Max(Max(last, seen) + 1, (uint64) wig_to_micros(now));
-		if (pg_atomic_compare_exchange_u64(&db->last_no, &seen, next))
-			break;
-	} while (true);
+	} while (!pg_atomic_compare_exchange_u64(counter, &seen, next));
 	return (int64) next;
+}
+
+int64
+wig_next_no(int64 (*floor) (void *arg), void *arg, TimestampTz now)
+{
+	return next_number(&wig_database()->last_no, floor, arg, now);
+}
+
+int64
+wig_next_event(int64 (*floor) (void *arg), void *arg, TimestampTz now)
+{
+	return next_number(&wig_database()->last_event, floor, arg, now);
+}
+
+void
+wig_event_publish(void)
+{
+	WigOpenEvent *mine_open = &open_events()[wig_proc_number() % shared->nopen_events];
+	WigDatabase *db = wig_database();
+
+	mine_open->database = MyDatabaseId;
+	/* A full barrier: whoever reads a later counter sees this first. */
+	pg_atomic_exchange_u64(&mine_open->first, pg_atomic_read_u64(&db->last_event) + 1);
+}
+
+void
+wig_event_withdraw(void)
+{
+	pg_atomic_exchange_u64(&open_events()[wig_proc_number() % shared->nopen_events].first, 0);
+}
+
+int64
+wig_lowest_open_event(void)
+{
+	uint64		lowest = pg_atomic_fetch_add_u64(&wig_database()->last_event, 0) + 1;
+
+	for (int i = 0; i < shared->nopen_events; i++)
+	{
+		uint64		first = pg_atomic_read_u64(&open_events()[i].first);
+
+		if (first != 0 && open_events()[i].database == MyDatabaseId)
+			lowest = Min(lowest, first);
+	}
+	return (int64) lowest;
 }

@@ -71,6 +71,8 @@ typedef struct WigDatabase
 	TimestampTz leave_until;	/* the worker keeps away (DROP DATABASE …) */
 
 	pg_atomic_uint64 last_no;	/* highest instance number handed out, 0 = unknown */
+	pg_atomic_uint64 last_event;	/* highest event number handed out, 0 = unknown */
+	pg_atomic_uint32 events_ready;	/* entries were appended: to be announced */
 	pg_atomic_uint64 deadlines[WIG_NDEADLINES]; /* TimestampTz of the worker's next duties */
 	pg_atomic_uint64 stopped_clock; /* TimestampTz of a test's clock, 0 = runs */
 	pg_atomic_uint32 any_ready; /* some queue has became_ready set */
@@ -81,12 +83,20 @@ typedef struct WigDatabase
 	WigQueue	queues[FLEXIBLE_ARRAY_MEMBER];	/* wiggle.max_queues */
 } WigDatabase;
 
+/* The first event number that a backend's open transaction may have taken. */
+typedef struct WigOpenEvent
+{
+	Oid			database;
+	pg_atomic_uint64 first;		/* 0: none */
+} WigOpenEvent;
+
 typedef struct WigShared
 {
 	LWLock		lock;
 	Latch	   *launcher_latch;	/* under lock */
+	int			nopen_events;	/* one for each backend the server can have */
 	pg_atomic_uint32 lifecycle; /* bumped when databases or extensions come and go */
-	char		databases[FLEXIBLE_ARRAY_MEMBER];	/* wiggle.max_databases */
+	char		databases[FLEXIBLE_ARRAY_MEMBER];	/* wiggle.max_databases, open events */
 } WigShared;
 
 /* Install the request and startup hooks; called while preloading. */
@@ -119,6 +129,18 @@ extern void wig_worker_poke(WigDatabase *db);
 /* The next instance number: rises with time, unique in the database. `floor` is
  * the highest number in the table, asked for once after a restart. */
 extern int64 wig_next_no(int64 (*floor) (void *arg), void *arg, TimestampTz now);
+
+/* The next event number, likewise. */
+extern int64 wig_next_event(int64 (*floor) (void *arg), void *arg, TimestampTz now);
+
+/* Say, before taking one, that this transaction takes event numbers from here on;
+ * take it back once it has ended. */
+extern void wig_event_publish(void);
+extern void wig_event_withdraw(void);
+
+/* The lowest number that an open transaction of this database may have taken,
+ * or the next one to be handed out when there is none. */
+extern int64 wig_lowest_open_event(void);
 
 static inline int
 wig_key_cmp(WigKey a, WigKey b)

@@ -4,74 +4,13 @@
  */
 #include "wiggle.h"
 
-#include "access/genam.h"
-#include "access/table.h"
-#include "access/tableam.h"
-#include "catalog/namespace.h"
-#include "utils/builtins.h"
-#include "utils/lsyscache.h"
-#include "utils/rel.h"
-#include "utils/snapmgr.h"
-
-#include "clock.h"
 #include "drive.h"
 #include "ids.h"
 #include "jsontext.h"
+#include "mint.h"
 #include "scope.h"
-#include "shmem.h"
 #include "start.h"
-
-static int64
-highest_number(void *store)
-{
-	return wig_instance_last_no(store);
-}
-
-int32
-wig_shard_id(void)
-{
-	Oid			relid = get_relname_relid("wf_shard", get_namespace_oid(WIG_SCHEMA, false));
-	Relation	rel;
-	TupleTableSlot *row;
-	TableScanDesc scan;
-	Snapshot	snapshot;
-	int32		shard = WIG_NO_SHARD;
-
-	if (!OidIsValid(relid))
-		elog(ERROR, "table wiggle.wf_shard does not exist");
-	rel = table_open(relid, AccessShareLock);
-	row = table_slot_create(rel, NULL);
-	snapshot = RegisterSnapshot(GetLatestSnapshot());
-	scan = table_beginscan(rel, snapshot, 0, NULL);
-	if (table_scan_getnextslot(scan, ForwardScanDirection, row))
-	{
-		bool		isnull;
-
-		shard = DatumGetInt32(slot_getattr(row, 1, &isnull));
-	}
-	table_endscan(scan);
-	UnregisterSnapshot(snapshot);
-	ExecDropSingleTupleTableSlot(row);
-	table_close(rel, AccessShareLock);
-	return shard;
-}
-
-char *
-wig_mint_id(void)
-{
-	char		part[WIG_PART_LEN];
-	char		id[WIG_ID_MAX + 1];
-	uint64		rnd;
-
-	if (!pg_strong_random(&rnd, sizeof(rnd)))
-		ereport(ERROR,
-				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("could not generate a random id")));
-	wig_part_encode(part, (uint64_t) wig_to_millis(wig_now()), rnd);
-	if (wig_id_format(id, "wfi", wig_shard_id(), part, WIG_PART_LEN) < 0)
-		elog(ERROR, "could not format an instance id");
-	return pstrdup(id);
-}
+#include "subflow.h"
 
 static bool
 check_id(const char *id, WigRefusal *refusal)
@@ -117,9 +56,6 @@ check_start(WigWork *work, const WigStart *start, const WigGraph **graph, WigRef
 			return wig_refuse(refusal, 404, "workflow '%.200s' not found", start->workflow);
 		return wig_refuse(refusal, 404, "workflow '%.200s:%d' not found", start->workflow, version);
 	}
-	if ((*graph)->unsupported != NULL)
-		return wig_refuse(refusal, 400, "workflow '%s:%d' uses %s, which this version cannot run yet",
-						  start->workflow, version, (*graph)->unsupported);
 	return true;
 }
 
@@ -148,17 +84,12 @@ wig_start(WigWork *work, const WigStart *start, WigStarted *started, WigRefusal 
 	if (!check_start(work, start, &graph, refusal))
 		return false;
 
-	inst.no = wig_next_no(highest_number, work->store, work->now);
-	inst.id = start->id ? pstrdup(start->id) : wig_mint_id();
-	inst.workflow = pstrdup(graph->def->name);
-	inst.version = graph->def->version;
-	inst.status = WIG_INSTANCE_RUNNING;
-	inst.created_at = work->now;
-	inst.correlation_id = start->correlation_id ? pstrdup(start->correlation_id) : NULL;
+	inst.id = start->id ? pstrdup(start->id) : wig_mint_id(wig_shard_id());
 	inst.graph = graph;
-	wig_instance_insert(work->store, &inst);
-	wig_scope_insert(work->store, inst.no, WIG_ROOT_SCOPE, context, len);
-	wig_drive(work, &inst, graph->def->start, WIG_ROOT_SCOPE, NULL);
+	inst.correlation_id = start->correlation_id ? pstrdup(start->correlation_id) : NULL;
+	wig_instance_new(work, &inst, context, len);
+	wig_drive(work, &inst, (WigArrival) {graph->def->start, WIG_ROOT_SCOPE, NULL, NULL});
+	wig_run_errands(work);
 
 	started->id = inst.id;
 	started->status = inst.status;

@@ -34,10 +34,4 @@ typedef struct WigStarted
 extern bool wig_start(WigWork *work, const WigStart *start, WigStarted *started,
 					  WigRefusal *refusal);
 
-/* Mint an id of this shard; palloc'd. */
-extern char *wig_mint_id(void);
-
-/* The shard id stored in this database, -1 when it was not claimed. */
-extern int32 wig_shard_id(void);
-
 #endif							/* WIGGLE_START_H */

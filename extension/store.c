@@ -34,6 +34,8 @@ static const char *const table_names[WIG_NTABLES] = {
 	[WIG_TABLE_LEASE] = "wf_lease",
 	[WIG_TABLE_TIMER] = "wf_timer",
 	[WIG_TABLE_DEFINITION] = "wf_definition",
+	[WIG_TABLE_EVENT] = "wf_event",
+	[WIG_TABLE_COMP_LOG] = "wf_comp_log",
 };
 
 static const struct
@@ -50,6 +52,9 @@ static const struct
 	[WIG_INDEX_LEASE] = {"wf_lease_pkey", WIG_TABLE_LEASE, {F_INT8EQ, F_INT4EQ}},
 	[WIG_INDEX_TIMER] = {"wf_timer_pkey", WIG_TABLE_TIMER, {F_TIMESTAMPTZ_EQ, F_INT8EQ, F_INT4EQ}},
 	[WIG_INDEX_DEFINITION] = {"wf_definition_pkey", WIG_TABLE_DEFINITION, {F_TEXTEQ, F_INT4EQ}},
+	[WIG_INDEX_INSTANCE_PARENT] = {"wf_instance_parent", WIG_TABLE_INSTANCE, {F_TEXTEQ}},
+	[WIG_INDEX_EVENT] = {"wf_event_pkey", WIG_TABLE_EVENT, {F_INT8EQ}},
+	[WIG_INDEX_COMP_LOG] = {"wf_comp_log_pkey", WIG_TABLE_COMP_LOG, {F_INT8EQ, F_INT4EQ}},
 };
 
 typedef struct OpenTable

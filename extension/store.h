@@ -35,6 +35,8 @@ typedef enum WigTable
 	WIG_TABLE_LEASE,
 	WIG_TABLE_TIMER,
 	WIG_TABLE_DEFINITION,
+	WIG_TABLE_EVENT,
+	WIG_TABLE_COMP_LOG,
 	WIG_NTABLES
 } WigTable;
 
@@ -48,6 +50,9 @@ typedef enum WigIndex
 	WIG_INDEX_LEASE,			/* wf_lease_pkey (instance, n) */
 	WIG_INDEX_TIMER,			/* wf_timer_pkey (due_at, instance, n) */
 	WIG_INDEX_DEFINITION,		/* wf_definition_pkey (name, version) */
+	WIG_INDEX_INSTANCE_PARENT,	/* wf_instance_parent (parent_token_id) */
+	WIG_INDEX_EVENT,			/* wf_event_pkey (seq) */
+	WIG_INDEX_COMP_LOG,			/* wf_comp_log_pkey (instance, seq) */
 	WIG_NINDEXES
 } WigIndex;
 

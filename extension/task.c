@@ -10,6 +10,7 @@
 #include "ending.h"
 #include "guc.h"
 #include "ids.h"
+#include "subflow.h"
 #include "task.h"
 #include "timer.h"
 
@@ -33,25 +34,12 @@ wig_task_status(WigWork *work, const WigTask *task)
 {
 	WigLease	lease;
 
-	switch (task->token.letter)
-	{
-		case 'R':
-			return wig_token_status_name(wig_lease_read(work->store, task->inst.no,
-														task->token.n, &lease)
-										 ? WIG_TOKEN_RUNNING : WIG_TOKEN_READY);
-		case 'W':
-			return wig_token_status_name(WIG_TOKEN_WAITING);
-		case 'D':
-			return wig_token_status_name(WIG_TOKEN_DONE);
-		case 'F':
-			return wig_token_status_name(WIG_TOKEN_FAILED);
-		case 'C':
-			return wig_token_status_name(WIG_TOKEN_CANCELLED);
-		default:
-			elog(ERROR, "token %d of instance %s has the unknown status \"%c\"",
-				 task->token.n, task->inst.id, task->token.letter);
-	}
-	return NULL;				/* keep the compiler quiet */
+	WigTokenStatus status = wig_token_status_of_letter(task->token.letter);
+
+	if (status == WIG_TOKEN_READY &&
+		wig_lease_read(work->store, task->inst.no, task->token.n, &lease))
+		status = WIG_TOKEN_RUNNING;
+	return wig_token_status_name(status);
 }
 
 bool
@@ -139,8 +127,12 @@ wig_task_attempt_failed(WigWork *work, WigTask *task, const char *reason,
 	token->finished_at = work->now;
 	wig_token_set_status(work->store, &task->inst, token, WIG_TOKEN_RUNNING,
 						 WIG_TOKEN_FAILED, last_error);
-	wig_end_instance(work, &task->inst, WIG_INSTANCE_FAILED, NULL,
-					 psprintf("%s: %s", node->name ? node->name : node->id, reason));
+	if (token->comp_seq != 0)
+		wig_compensation_failed(work, &task->inst, token, reason);
+	else
+		wig_fail_instance(work, &task->inst,
+						  psprintf("%s: %s", node->name ? node->name : node->id, reason));
+	wig_run_errands(work);
 }
 
 bool

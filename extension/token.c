@@ -20,9 +20,16 @@ enum
 	TOKEN_N,
 	TOKEN_SCOPE,
 	TOKEN_ATTEMPT,
+	TOKEN_COMP_SEQ,
+	TOKEN_FIRST_SCOPE,
+	TOKEN_WIDTH,
+	TOKEN_MISSING,
 	TOKEN_STATUS,
 	TOKEN_NODE,
 	TOKEN_LOOPS,
+	TOKEN_STAGED,
+	TOKEN_INPUT,
+	TOKEN_OUTPUT,
 	TOKEN_LAST_ERROR,
 	TOKEN_NATTS = TOKEN_LAST_ERROR
 };
@@ -34,6 +41,16 @@ time_attr(TupleTableSlot *row, int attnum)
 	Datum		value = slot_getattr(row, attnum, &isnull);
 
 	return isnull ? 0 : DatumGetTimestampTz(value);
+}
+
+/* Null stands for zero in the columns that most tokens lack. */
+static int32
+int_attr(TupleTableSlot *row, int attnum)
+{
+	bool		isnull;
+	Datum		value = slot_getattr(row, attnum, &isnull);
+
+	return isnull ? 0 : DatumGetInt32(value);
 }
 
 static void
@@ -54,8 +71,15 @@ read_row(TupleTableSlot *row, const WigInstance *inst, WigToken *token)
 	token->finished_at = time_attr(row, TOKEN_FINISHED_AT);
 	value = slot_getattr(row, TOKEN_NONCE, &isnull);
 	token->nonce = isnull ? 0 : (uint64) DatumGetInt64(value);
+	token->comp_seq = int_attr(row, TOKEN_COMP_SEQ);
+	token->first_scope = int_attr(row, TOKEN_FIRST_SCOPE);
+	token->width = int_attr(row, TOKEN_WIDTH);
+	token->missing = int_attr(row, TOKEN_MISSING);
 	value = slot_getattr(row, TOKEN_LOOPS, &isnull);
 	token->loops = isnull ? NULL : TextDatumGetCString(value);
+	value = slot_getattr(row, TOKEN_STAGED, &isnull);
+	token->staged = isnull ? NULL : TextDatumGetCString(value);
+	token->input = token->output = NULL;
 
 	node = DatumGetTextPP(slot_getattr(row, TOKEN_NODE, &isnull));
 	token->node = wig_definition_node(inst->graph->def, VARDATA_ANY(node),
@@ -102,6 +126,21 @@ set_time(Datum *values, bool *nulls, int attnum, TimestampTz at)
 	values[attnum - 1] = TimestampTzGetDatum(at);
 }
 
+static void
+set_int(Datum *values, bool *nulls, int attnum, int32 value)
+{
+	nulls[attnum - 1] = value == 0;
+	values[attnum - 1] = Int32GetDatum(value);
+}
+
+static void
+set_text(Datum *values, bool *nulls, int attnum, const char *value)
+{
+	nulls[attnum - 1] = value == NULL;
+	if (value != NULL)
+		values[attnum - 1] = CStringGetTextDatum(value);
+}
+
 void
 wig_token_mint(WigStore *store, WigInstance *inst, WigToken *token, WigTokenStatus status)
 {
@@ -126,11 +165,16 @@ wig_token_mint(WigStore *store, WigInstance *inst, WigToken *token, WigTokenStat
 	values[TOKEN_N - 1] = Int32GetDatum(token->n);
 	values[TOKEN_SCOPE - 1] = Int32GetDatum(token->scope);
 	values[TOKEN_ATTEMPT - 1] = Int32GetDatum(0);
+	set_int(values, nulls, TOKEN_COMP_SEQ, token->comp_seq);
+	set_int(values, nulls, TOKEN_FIRST_SCOPE, token->first_scope);
+	set_int(values, nulls, TOKEN_WIDTH, token->width);
+	set_int(values, nulls, TOKEN_MISSING, token->missing);
 	values[TOKEN_STATUS - 1] = CharGetDatum(token->letter);
 	values[TOKEN_NODE - 1] = CStringGetTextDatum(wig_graph_node(inst->graph, token->node)->id);
-	nulls[TOKEN_LOOPS - 1] = token->loops == NULL;
-	if (token->loops != NULL)
-		values[TOKEN_LOOPS - 1] = CStringGetTextDatum(token->loops);
+	set_text(values, nulls, TOKEN_LOOPS, token->loops);
+	set_text(values, nulls, TOKEN_STAGED, token->staged);
+	set_text(values, nulls, TOKEN_INPUT, token->input);
+	set_text(values, nulls, TOKEN_OUTPUT, token->output);
 	nulls[TOKEN_LAST_ERROR - 1] = true;
 	wig_store_insert(store, WIG_TABLE_TOKEN, values, nulls);
 }
@@ -165,11 +209,32 @@ wig_token_set_status(WigStore *store, const WigInstance *inst, WigToken *token,
 	values[TOKEN_NONCE - 1] = Int64GetDatum((int64) token->nonce);
 	nulls[TOKEN_NONCE - 1] = token->nonce == 0;
 	replace[TOKEN_NONCE - 1] = true;
+	set_text(values, nulls, TOKEN_INPUT, token->input);
+	replace[TOKEN_INPUT - 1] = token->input != NULL;
+	set_text(values, nulls, TOKEN_OUTPUT, token->output);
+	replace[TOKEN_OUTPUT - 1] = token->output != NULL;
 	if (last_error != NULL)
 	{
 		values[TOKEN_LAST_ERROR - 1] = CStringGetTextDatum(last_error);
 		replace[TOKEN_LAST_ERROR - 1] = true;
 	}
+	wig_store_update(store, WIG_TABLE_TOKEN, values, nulls, replace);
+}
+
+void
+wig_token_arrived(WigStore *store, const WigInstance *inst, WigToken *token)
+{
+	Datum		values[TOKEN_NATTS] = {0};
+	bool		nulls[TOKEN_NATTS] = {false};
+	bool		replace[TOKEN_NATTS] = {false};
+	Datum		key[2] = {Int64GetDatum(inst->no), Int32GetDatum(token->n)};
+
+	wig_store_step(store);
+	if (wig_store_fetch(store, WIG_INDEX_TOKEN, key, 2) == NULL)
+		elog(ERROR, "token %d of instance %s vanished", token->n, inst->id);
+	token->missing--;
+	set_int(values, nulls, TOKEN_MISSING, token->missing);
+	replace[TOKEN_MISSING - 1] = true;
 	wig_store_update(store, WIG_TABLE_TOKEN, values, nulls, replace);
 }
 

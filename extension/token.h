@@ -27,6 +27,15 @@ typedef struct WigToken
 	TimestampTz finished_at;
 	uint64		nonce;			/* of the lease that settled or failed it last, 0 = none */
 	char	   *loops;			/* loops.h, NULL = none */
+	char	   *staged;			/* JSON object laid over the view at dispatch, or NULL */
+	char	   *input;			/* step_io.h; written, not read back */
+	char	   *output;
+	int32		comp_seq;		/* of the comp-log entry that a compensator undoes, 0 = none */
+
+	/* A fork's token keeps its group, for the join. */
+	int32		first_scope;	/* of `width` consecutive scopes, 0 = no fork */
+	int32		width;
+	int32		missing;		/* siblings that have not arrived yet */
 } WigToken;
 
 /* Read token n of a locked instance and learn inst->last_n; false: no such token. */
@@ -51,6 +60,9 @@ extern void wig_token_mint(WigStore *store, WigInstance *inst, WigToken *token,
 extern void wig_token_set_status(WigStore *store, const WigInstance *inst, WigToken *token,
 								 WigTokenStatus from, WigTokenStatus to,
 								 const char *last_error);
+
+/* One more sibling has arrived: token->missing goes down, in the row as well. */
+extern void wig_token_arrived(WigStore *store, const WigInstance *inst, WigToken *token);
 
 /* Walk all tokens of an instance that are live; end with false. */
 extern void wig_token_walk_live(WigStore *store, const WigInstance *inst);

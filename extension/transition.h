@@ -16,7 +16,9 @@ typedef enum WigTokenStatus
 	WIG_TOKEN_NONE,				/* before it is minted */
 	WIG_TOKEN_READY,
 	WIG_TOKEN_RUNNING,
-	WIG_TOKEN_WAITING,
+	WIG_TOKEN_WAITING,			/* for time */
+	WIG_TOKEN_AWAITING,			/* for a signal or a sub-workflow */
+	WIG_TOKEN_JOINED,			/* for its siblings, at a join */
 	WIG_TOKEN_DONE,
 	WIG_TOKEN_FAILED,
 	WIG_TOKEN_CANCELLED,
@@ -30,6 +32,9 @@ typedef enum WigInstanceStatus
 	WIG_INSTANCE_COMPLETED,
 	WIG_INSTANCE_FAILED,
 	WIG_INSTANCE_CANCELLED,
+	WIG_INSTANCE_COMPENSATING,
+	WIG_INSTANCE_COMPENSATED,
+	WIG_INSTANCE_COMPENSATION_FAILED,
 	WIG_NINSTANCE_STATUSES
 } WigInstanceStatus;
 
@@ -54,8 +59,14 @@ extern bool wig_instance_status_from_name(const char *name, WigInstanceStatus *s
 extern bool wig_token_may(WigTokenStatus from, WigTokenStatus to);
 extern bool wig_instance_may(WigInstanceStatus from, WigInstanceStatus to);
 
-/* Letters of wf_token.status: R live (ready or leased), W, D, F, C. */
+/* An instance in one of these states changes no more. */
+extern bool wig_instance_terminal(WigInstanceStatus status);
+
+/* Letters of wf_token.status: R (ready or leased), W, A and J are live; D, F, C. */
 extern char wig_token_status_letter(WigTokenStatus status);
 extern bool wig_token_letter_live(char letter);
+
+/* The status behind a letter; READY for R, which only a lease tells from RUNNING. */
+extern WigTokenStatus wig_token_status_of_letter(char letter);
 
 #endif							/* WIGGLE_TRANSITION_H */

@@ -27,6 +27,7 @@ static Touched *last = NULL;
 static TimestampTz earliest[WIG_NDEADLINES] = {WIG_NEVER, WIG_NEVER};
 static bool due = false;		/* one of earliest[] is set */
 static bool lifecycle = false;
+static bool appended = false;
 
 static Touched *
 touch(const char *queue)
@@ -90,6 +91,12 @@ wig_wake_lifecycle(void)
 	lifecycle = true;
 }
 
+void
+wig_wake_event(void)
+{
+	appended = true;
+}
+
 static void
 publish_deadlines(void)
 {
@@ -125,6 +132,8 @@ at_commit(void)
 		if (t->inserted)
 			poke |= wig_mark_set_ready(t->queue);
 	}
+	if (appended && pg_atomic_exchange_u32(&wig_database()->events_ready, 1) == 0)
+		poke = true;
 	if (poke)
 		wig_worker_poke(wig_database());
 	if (due)
@@ -162,6 +171,7 @@ forget(void)
 		earliest[kind] = WIG_NEVER;
 	due = false;
 	lifecycle = false;
+	appended = false;
 }
 
 static void
@@ -170,7 +180,7 @@ xact_callback(XactEvent event, void *arg)
 	switch (event)
 	{
 		case XACT_EVENT_COMMIT:
-			if (touched != NIL || due || lifecycle)
+			if (touched != NIL || due || lifecycle || appended)
 				at_commit();
 			forget();
 			break;

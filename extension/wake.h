@@ -26,6 +26,9 @@ extern void wig_wake_claimed(const char *queue, WigKey key);
 /* This transaction made something of this kind due at `at`. */
 extern void wig_wake_at(WigDeadline kind, TimestampTz at);
 
+/* This transaction appended to the event log. */
+extern void wig_wake_event(void);
+
 /* This transaction creates, drops or updates the extension or a database. */
 extern void wig_wake_lifecycle(void);
 

@@ -39,6 +39,7 @@ create table wf_instance (
 	created_at			timestamptz not null,
 	updated_at			timestamptz not null,
 	version				int not null,
+	depth				int not null,
 	id					text collate "C" not null unique,
 	workflow			text collate "C" not null,
 	status				text collate "C" not null,
@@ -48,6 +49,7 @@ create table wf_instance (
 	error				text
 ) with (fillfactor = 80);
 create index wf_instance_correlation on wf_instance (correlation_id, no) where correlation_id is not null;
+create index wf_instance_parent on wf_instance (parent_token_id) where parent_token_id is not null;
 comment on table wf_instance is 'One row a workflow instance; its lock is what every change of the instance takes first.';
 comment on column wf_instance.no is 'Key of all rows of the instance: rises with its age (microseconds since 1970, made unique).';
 
@@ -55,10 +57,16 @@ create table wf_scope (
 	instance			bigint not null,
 	scope				int not null,
 	parent				int,
-	context				json not null,
+	idx					int,
+	"group"				int,
+	arrived				int,
+	kind				"char" not null,
+	map_key				text,
+	last_step			text,
+	context				json,
 	primary key (instance, scope)
 ) with (fillfactor = 45);
-comment on table wf_scope is 'Contexts as validated JSON text; scope 0 is the context of the instance.';
+comment on table wf_scope is 'Contexts as validated JSON text: scope 0 is the context of the instance, each arm of a fork and each item of a forEach has its own while it runs; one without a context shows its parent''s.';
 
 create table wf_token (
 	instance			bigint not null,
@@ -70,13 +78,20 @@ create table wf_token (
 	n					int not null,
 	scope				int not null,
 	attempt				int not null,
+	comp_seq			int,
+	first_scope			int,
+	width				int,
+	missing				int,
 	status				"char" not null,
 	node				text collate "C" not null,
 	loops				text,
+	staged				text,
+	input				text,
+	output				text,
 	last_error			text,
 	primary key (instance, n)
 ) with (fillfactor = 50);
-comment on table wf_token is 'Where an instance stands and stood. status: R live (ready or leased), W waiting, D done, F failed, C cancelled; wiggle.tokens() shows Wiggle''s words.';
+comment on table wf_token is 'Where an instance stands and stood. status: R ready or leased, W waiting, A awaiting, J joined, D done, F failed, C cancelled; wiggle.tokens() shows Wiggle''s words.';
 
 create table wf_ready (
 	instance			bigint not null,
@@ -108,6 +123,38 @@ create table wf_timer (
 	autovacuum_vacuum_cost_delay = 0);
 comment on table wf_timer is 'Tokens that time will move: sleeps and parked retries.';
 
+create table wf_comp_log (
+	instance			bigint not null,
+	seq					int not null,
+	compensated			boolean not null,
+	node				text collate "C" not null,
+	input				json not null,
+	result				json not null,
+	primary key (instance, seq)
+);
+comment on table wf_comp_log is 'Completed compensable steps, undone newest first when the instance fails.';
+
+create table wf_event (
+	seq					bigint not null primary key,
+	created_at			timestamptz not null,
+	version				int not null,
+	instance_id			text collate "C" not null,
+	workflow			text collate "C" not null,
+	correlation_id		text collate "C",
+	type				text collate "C" not null,
+	node_id				text collate "C",
+	payload				json
+);
+comment on table wf_event is 'The event log of this shard: one entry for each transition of an instance, and what handlers emit.';
+
+create table wf_event_cursor (
+	consumer			text collate "C" not null primary key,
+	acked				bigint not null,
+	created_at			timestamptz not null,
+	updated_at			timestamptz not null
+);
+comment on table wf_event_cursor is 'How far each consumer has acknowledged the event log.';
+
 create table wf_shard (
 	shard_id			int not null,
 	claimed_at			timestamptz not null,
@@ -122,6 +169,9 @@ select pg_catalog.pg_extension_config_dump('wf_token', '');
 select pg_catalog.pg_extension_config_dump('wf_ready', '');
 select pg_catalog.pg_extension_config_dump('wf_lease', '');
 select pg_catalog.pg_extension_config_dump('wf_timer', '');
+select pg_catalog.pg_extension_config_dump('wf_comp_log', '');
+select pg_catalog.pg_extension_config_dump('wf_event', '');
+select pg_catalog.pg_extension_config_dump('wf_event_cursor', '');
 select pg_catalog.pg_extension_config_dump('wf_shard', '');
 
 -- Types ----------------------------------------------------------------------
@@ -156,6 +206,7 @@ create type batch_runs as (
 	step_run int4[], step_node text[], step_kind int4[], step_value text[],
 	step_started int8[], step_finished int8[]
 );
+create type batch_events as (step int4[], types text[], payloads text[]);
 create type batch_fails as (
 	tasks text[], owners text[], messages text[], retryable bool[], modes int4[]
 );
@@ -219,6 +270,12 @@ language c volatile parallel unsafe
 as 'MODULE_PATHNAME', 'wig_cancel_instance';
 comment on function cancel(text, text) is
 'Cancels a RUNNING instance with its live tokens; any other status is left as it is. WG404: no such instance.';
+
+create function signal(id text, signal text, payload jsonb default null) returns void
+language c volatile parallel unsafe
+as 'MODULE_PATHNAME', 'wig_signal_sql';
+comment on function signal(text, text, jsonb) is
+'Delivers a signal to the oldest token that waits for it; its payload merges into that token''s context. Nothing is buffered. WG404: no such instance. WG409: not running, or nobody waits. WG400: bad name or payload.';
 
 -- Statuses and activity of a token follow from its row, its lease and its node.
 create function instance_row(i wf_instance) returns instance
@@ -290,7 +347,8 @@ begin
 	return query
 	select regexp_replace(owner_row.id, '^wfi', 'tok') || '-' || t.n, t.node, d.node->>'kind',
 		   case t.status when 'R' then case when l.owner is null then 'READY' else 'RUNNING' end
-						 when 'W' then 'WAITING' when 'D' then 'DONE'
+						 when 'W' then 'WAITING' when 'A' then 'AWAITING'
+						 when 'J' then 'JOINED' when 'D' then 'DONE'
 						 when 'F' then 'FAILED' when 'C' then 'CANCELLED' end,
 		   d.node->>'activity', t.attempt, t.available_at, l.owner, t.last_error,
 		   coalesce(t.started_at, l.claimed_at), t.finished_at, t.created_at
@@ -338,10 +396,11 @@ comment on function heartbeat(text, text, interval) is
 'Moves the lease''s expiry to extend (default wiggle.default_lease) from now and returns it. Errors as complete().';
 
 create function batch(starts batch_starts, runs batch_runs, fails batch_fails, beats batch_beats,
-	releases batch_releases, polls batch_polls) returns setof batch_result
+	releases batch_releases, polls batch_polls, events batch_events default null)
+	returns setof batch_result
 language c volatile parallel unsafe
 as 'MODULE_PATHNAME', 'wig_batch';
-comment on function batch(batch_starts, batch_runs, batch_fails, batch_beats, batch_releases, batch_polls) is
+comment on function batch(batch_starts, batch_runs, batch_fails, batch_beats, batch_releases, batch_polls, batch_events) is
 'Not for applications: what a proxy''s lane sends, everything of one batch in one transaction. Refusals are rows (code, message), never errors. docs/batch.md describes the arrays.';
 
 create function report(runs jsonb) returns setof outcome
@@ -408,6 +467,71 @@ as $$
 $$;
 comment on function release_owners(text[]) is
 'Not for applications: gives back, unspent, whatever these lease owners hold (a proxy lost the answer of their claims). Returns how many.';
+
+-- Events -----------------------------------------------------------------------
+
+create type event as (
+	seq bigint, instance_id text, workflow text, version int, correlation_id text, type text,
+	created_at timestamptz, payload jsonb, node_id text
+);
+
+create function event_horizon() returns bigint
+language c volatile parallel unsafe
+as 'MODULE_PATHNAME', 'wig_event_horizon_sql';
+comment on function event_horizon() is
+'Not for applications: entries of wf_event below this number are final. Ask before the snapshot that reads them.';
+
+create function feed(after bigint, max int default 100) returns setof event
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+	-- Read before the query takes its snapshot: see event.h.
+	horizon bigint := wiggle.event_horizon();
+begin
+	return query
+	select e.seq, e.instance_id, e.workflow, e.version, e.correlation_id, e.type,
+		   e.created_at, e.payload::jsonb, e.node_id
+	  from wiggle.wf_event e
+	 where e.seq > after and e.seq < horizon order by e.seq limit greatest(feed.max, 1);
+end
+$$;
+comment on function feed(bigint, int) is
+'Not for applications: entries after a number, without a cursor.';
+
+create function events(consumer text, max int default 100, start_from bigint default 0)
+returns setof event
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+	cursor_at bigint;
+begin
+	if coalesce(btrim(consumer), '') = '' then
+		raise exception using errcode = 'WG400', message = 'a consumer name is required: the feed''s cursor is named, so two consumers with no name would share one place in the log';
+	end if;
+	select c.acked into cursor_at from wiggle.wf_event_cursor c where c.consumer = events.consumer;
+	if cursor_at is null then
+		cursor_at := case when start_from = 0 then wiggle.event_horizon() - 1
+						  when start_from < 0 then 0 else start_from end;
+		insert into wiggle.wf_event_cursor
+		values (consumer, cursor_at, (wiggle.version()).now, (wiggle.version()).now)
+		on conflict do nothing;
+	end if;
+	return query select * from wiggle.feed(cursor_at, events.max);
+end
+$$;
+comment on function events(text, int, bigint) is
+'Entries of this shard''s log after what the consumer has acknowledged; does not move its cursor. The first call registers it: start_from 0 = from now on, negative = from the earliest, n = after n. WG400: no consumer name.';
+
+create function ack(consumer text, seq bigint) returns void
+language sql volatile security definer set search_path = pg_catalog, pg_temp
+as $$
+	update wiggle.wf_event_cursor c
+	   set acked = greatest(c.acked, least(ack.seq, wiggle.event_horizon() - 1)),
+		   updated_at = (wiggle.version()).now
+	 where c.consumer = ack.consumer
+$$;
+comment on function ack(text, bigint) is
+'Acknowledges entries up to seq; never moves backwards; an unregistered consumer is ignored.';
 
 -- Shard, versions, clock -----------------------------------------------------
 
@@ -512,7 +636,8 @@ grant execute on function definition(text, int), workflows(), instance(text), in
 grant execute on function poll(text, text[], int, interval, jsonb), complete(text, text, jsonb),
 	decide(text, text, boolean), fail(text, text, text, boolean), heartbeat(text, text, interval), report(jsonb)
 	to wiggle_worker;
-grant execute on function start(text, jsonb, int, text, text), mint(int), cancel(text, text) to wiggle_client;
+grant execute on function start(text, jsonb, int, text, text), mint(int), cancel(text, text),
+	signal(text, text, jsonb), events(text, int, bigint), ack(text, bigint) to wiggle_client;
 grant execute on all functions in schema @extschema@ to wiggle_admin;
 
 -- The clock worker of this database starts once this commits.

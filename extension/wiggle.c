@@ -7,6 +7,7 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 
+#include "event.h"
 #include "guc.h"
 #include "launcher.h"
 #include "lifecycle.h"
@@ -22,6 +23,7 @@ _PG_init(void)
 {
 	wig_guc_define();
 	wig_wake_init();
+	wig_event_init();
 
 	/* Loaded later, functions refuse with a hint and CREATE EXTENSION works. */
 	if (!process_shared_preload_libraries_in_progress || IsBinaryUpgrade)

@@ -43,6 +43,16 @@ wig_work_tick(WigWork *work)
 	work->now = wig_now();
 }
 
+void
+wig_work_add_errand(WigWork *work, bool drive_child, const WigInstance *inst)
+{
+	WigErrand  *errand = palloc(sizeof(WigErrand));
+
+	errand->drive_child = drive_child;
+	errand->inst = *inst;
+	work->errands = lappend(work->errands, errand);
+}
+
 const char *
 wig_node_queue(const struct wig_node *node)
 {

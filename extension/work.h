@@ -11,6 +11,8 @@
 
 #include "wiggle.h"
 
+#include "nodes/pg_list.h"
+
 #include "instance.h"
 #include "mark.h"
 #include "token.h"
@@ -24,6 +26,17 @@ typedef struct WigPending
 	WigToken	token;
 } WigPending;
 
+/*
+ * What a move leaves to be done for another instance: a child to be driven from
+ * its start, or a parent to be told that its child has ended. Done in a loop
+ * once the move is complete (subflow.c), so that depth costs no stack.
+ */
+typedef struct WigErrand
+{
+	bool		drive_child;	/* else tell the parent */
+	WigInstance inst;			/* the child */
+} WigErrand;
+
 typedef struct WigWork
 {
 	WigStore   *store;
@@ -32,6 +45,9 @@ typedef struct WigWork
 	WigPending *pending;
 	int			npending;
 	int			maxpending;
+	List	   *errands;		/* of WigErrand */
+	int			advances;		/* nodes that this move went through */
+	int			allowance;		/* and may go through */
 } WigWork;
 
 extern WigWork *wig_work_begin(bool deferring);
@@ -48,6 +64,8 @@ extern void wig_work_offer(WigWork *work, const WigInstance *inst, const WigToke
 
 /* Take back an offer of this unit; false when the token was not pending. */
 extern bool wig_work_withdraw(WigWork *work, int64 instance, int32 n);
+
+extern void wig_work_add_errand(WigWork *work, bool drive_child, const WigInstance *inst);
 
 /* The queue under which a node's tokens wait: "" when it names none. */
 extern const char *wig_node_queue(const struct wig_node *node);

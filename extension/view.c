@@ -1,0 +1,144 @@
+/*
+ * view.c
+ *	  Resolving scopes into views, and contexts for workers.
+ */
+#include "wiggle.h"
+
+#include "utils/builtins.h"
+
+#include "jsontext.h"
+#include "scope.h"
+#include "view.h"
+
+static bool
+is_shared(const WigScope *scope)
+{
+	return scope->kind == WIG_SCOPE_SHARED_ARM || scope->kind == WIG_SCOPE_SHARED_ITEM;
+}
+
+static text *
+lay_over(text *base, const char *overlay, size_t overlay_len)
+{
+	size_t		base_len = VARSIZE_ANY_EXHDR(base);
+	text	   *out = palloc(VARHDRSZ + base_len + overlay_len + 2);
+	size_t		len = wig_json_overlay(VARDATA_ANY(base), base_len, overlay, overlay_len,
+									   VARDATA(out));
+
+	SET_VARSIZE(out, VARHDRSZ + len);
+	return out;
+}
+
+text *
+wig_view_read(WigStore *store, int64 instance, int32 scope)
+{
+	text	   *own = wig_scope_context(store, instance, scope);
+	text	   *overlays = NULL;
+
+	/* Up to the first scope that has a view; shared items lie over it. */
+	while (scope != WIG_ROOT_SCOPE)
+	{
+		WigScope	here;
+
+		wig_scope_read(store, instance, scope, &here);
+		if (own != NULL && here.kind != WIG_SCOPE_SHARED_ITEM)
+			break;
+		if (own != NULL)
+			overlays = overlays == NULL ? own
+				: lay_over(own, VARDATA_ANY(overlays), VARSIZE_ANY_EXHDR(overlays));
+		scope = here.parent;
+		own = wig_scope_context(store, instance, scope);
+	}
+	if (overlays == NULL)
+		return own;
+	return lay_over(own, VARDATA_ANY(overlays), VARSIZE_ANY_EXHDR(overlays));
+}
+
+void
+wig_view_write(WigStore *store, int64 instance, int32 scope, const char *context,
+			   size_t len, const char *last_step)
+{
+	int32		target = scope;
+
+	while (target != WIG_ROOT_SCOPE)
+	{
+		WigScope	here;
+
+		wig_scope_read(store, instance, target, &here);
+		if (!is_shared(&here))
+			break;
+		target = here.parent;
+	}
+	if (target == WIG_ROOT_SCOPE)
+		last_step = NULL;		/* only a join asks for it */
+	if (context != NULL || last_step != NULL)
+		wig_scope_write(store, instance, target, context, len, last_step);
+}
+
+void
+wig_view_merge(WigStore *store, int64 instance, int32 scope, const char *document, size_t len)
+{
+	struct wig_json_info info;
+	text	   *view;
+	char	   *out;
+
+	if (document == NULL || !wig_json_check(document, len, &info, NULL) ||
+		info.type == WIG_JSON_NULL)
+		return;
+	if (info.type != WIG_JSON_OBJECT)
+	{
+		wig_view_write(store, instance, scope, document + info.start, info.length, NULL);
+		return;
+	}
+	view = wig_view_read(store, instance, scope);
+	out = palloc(VARSIZE_ANY_EXHDR(view) + len + 2);
+	len = wig_json_merge(VARDATA_ANY(view), VARSIZE_ANY_EXHDR(view), document, len, out);
+	wig_view_write(store, instance, scope, out, len, NULL);
+}
+
+text *
+wig_view_dispatched(WigStore *store, const WigToken *token)
+{
+	text	   *view;
+
+	if (token->comp_seq != 0)
+		return cstring_to_text(token->staged);
+	view = wig_view_read(store, token->instance, token->scope);
+	if (token->staged == NULL)
+		return view;
+	return lay_over(view, token->staged, strlen(token->staged));
+}
+
+bool
+wig_view_base(WigStore *store, const WigInstance *inst, const WigToken *token, WigBase *base)
+{
+	const struct wig_node *node = wig_graph_node(inst->graph, token->node);
+	bool		combine = node->narms > 0 || node->collect_key != NULL;
+	int32		scope = token->scope;
+
+	base->item_index = 0;
+	base->map_key = NULL;
+	if (token->comp_seq != 0 || scope == WIG_ROOT_SCOPE)
+		return false;
+
+	while (scope != WIG_ROOT_SCOPE)
+	{
+		WigScope	here;
+
+		wig_scope_read(store, token->instance, scope, &here);
+		if (here.kind == WIG_SCOPE_ITEM)
+		{
+			base->item_index = here.idx;
+			base->map_key = here.map_key;
+			base->context = wig_view_read(store, token->instance,
+										  combine ? token->scope : here.parent);
+			return true;
+		}
+		scope = here.parent;
+	}
+
+	/* Go takes a base for an item: a legacy combine outside items gets none. */
+	if (!combine || node->legacy_combine)
+		return false;
+	base->context = wig_view_read(store, token->instance, token->scope);
+	return true;
+}
