@@ -47,7 +47,7 @@ wig_comp_log_append(WigStore *store, const WigInstance *inst, int node,
 	values[COMP_NODE - 1] = CStringGetTextDatum(wig_graph_node(inst->graph, node)->id);
 	values[COMP_INPUT - 1] = PointerGetDatum(input);
 	values[COMP_RESULT - 1] = PointerGetDatum(result);
-	wig_store_insert(store, WIG_TABLE_COMP_LOG, values, nulls);
+	wig_store_insert(store, WIG_TABLE_COMP_LOG, COMP_NATTS, values, nulls);
 }
 
 bool
@@ -81,5 +81,5 @@ wig_comp_log_set_compensated(WigStore *store, const WigInstance *inst, int32 seq
 		elog(ERROR, "the log of instance %s has no entry %d", inst->id, seq);
 	values[COMP_COMPENSATED - 1] = BoolGetDatum(true);
 	replace[COMP_COMPENSATED - 1] = true;
-	wig_store_update(store, WIG_TABLE_COMP_LOG, values, nulls, replace);
+	wig_store_update(store, WIG_TABLE_COMP_LOG, COMP_NATTS, values, nulls, replace);
 }

@@ -71,7 +71,7 @@ wig_event_append(WigWork *work, const WigInstance *inst, const char *type,
 	nulls[EVENT_PAYLOAD - 1] = payload == NULL;
 	if (payload != NULL)
 		values[EVENT_PAYLOAD - 1] = PointerGetDatum(cstring_to_text_with_len(payload, payload_len));
-	wig_store_insert(work->store, WIG_TABLE_EVENT, values, nulls);
+	wig_store_insert(work->store, WIG_TABLE_EVENT, EVENT_NATTS, values, nulls);
 	wig_wake_event();
 }
 

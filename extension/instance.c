@@ -159,7 +159,7 @@ wig_instance_insert(WigStore *store, const WigInstance *inst)
 		values[INSTANCE_PARENT_TOKEN_ID - 1] = CStringGetTextDatum(inst->parent_token_id);
 	nulls[INSTANCE_TERMINATION_REASON - 1] = true;
 	nulls[INSTANCE_ERROR - 1] = true;
-	wig_store_insert(store, WIG_TABLE_INSTANCE, values, nulls);
+	wig_store_insert(store, WIG_TABLE_INSTANCE, INSTANCE_NATTS, values, nulls);
 }
 
 void
@@ -195,7 +195,7 @@ wig_instance_set_status(WigStore *store, WigInstance *inst, WigInstanceStatus st
 		replace[INSTANCE_ERROR - 1] = true;
 		inst->error = pstrdup(error);
 	}
-	wig_store_update(store, WIG_TABLE_INSTANCE, values, nulls, replace);
+	wig_store_update(store, WIG_TABLE_INSTANCE, INSTANCE_NATTS, values, nulls, replace);
 	inst->status = status;
 }
 

@@ -48,7 +48,7 @@ wig_scope_insert(WigStore *store, int64 instance, int32 scope, const char *conte
 	values[SCOPE_INSTANCE - 1] = Int64GetDatum(instance);
 	values[SCOPE_SCOPE - 1] = Int32GetDatum(scope);
 	values[SCOPE_CONTEXT - 1] = PointerGetDatum(cstring_to_text_with_len(context, len));
-	wig_store_insert(store, WIG_TABLE_SCOPE, values, nulls);
+	wig_store_insert(store, WIG_TABLE_SCOPE, SCOPE_NATTS, values, nulls);
 }
 
 void
@@ -72,7 +72,7 @@ wig_scope_insert_child(WigStore *store, int64 instance, const WigScope *scope,
 	nulls[SCOPE_CONTEXT - 1] = context == NULL;
 	if (context != NULL)
 		values[SCOPE_CONTEXT - 1] = PointerGetDatum(cstring_to_text_with_len(context, len));
-	wig_store_insert(store, WIG_TABLE_SCOPE, values, nulls);
+	wig_store_insert(store, WIG_TABLE_SCOPE, SCOPE_NATTS, values, nulls);
 }
 
 int32
@@ -130,7 +130,7 @@ wig_scope_set_arrived(WigStore *store, int64 instance, int32 scope, int32 token)
 	fetch(store, instance, scope);
 	values[SCOPE_ARRIVED - 1] = Int32GetDatum(token);
 	replace[SCOPE_ARRIVED - 1] = true;
-	wig_store_update(store, WIG_TABLE_SCOPE, values, nulls, replace);
+	wig_store_update(store, WIG_TABLE_SCOPE, SCOPE_NATTS, values, nulls, replace);
 }
 
 void
@@ -169,5 +169,5 @@ wig_scope_write(WigStore *store, int64 instance, int32 scope, const char *contex
 		values[SCOPE_LAST_STEP - 1] = CStringGetTextDatum(last_step);
 		replace[SCOPE_LAST_STEP - 1] = true;
 	}
-	wig_store_update(store, WIG_TABLE_SCOPE, values, nulls, replace);
+	wig_store_update(store, WIG_TABLE_SCOPE, SCOPE_NATTS, values, nulls, replace);
 }

@@ -176,7 +176,7 @@ wig_token_mint(WigStore *store, WigInstance *inst, WigToken *token, WigTokenStat
 	set_text(values, nulls, TOKEN_INPUT, token->input);
 	set_text(values, nulls, TOKEN_OUTPUT, token->output);
 	nulls[TOKEN_LAST_ERROR - 1] = true;
-	wig_store_insert(store, WIG_TABLE_TOKEN, values, nulls);
+	wig_store_insert(store, WIG_TABLE_TOKEN, TOKEN_NATTS, values, nulls);
 }
 
 void
@@ -218,7 +218,7 @@ wig_token_set_status(WigStore *store, const WigInstance *inst, WigToken *token,
 		values[TOKEN_LAST_ERROR - 1] = CStringGetTextDatum(last_error);
 		replace[TOKEN_LAST_ERROR - 1] = true;
 	}
-	wig_store_update(store, WIG_TABLE_TOKEN, values, nulls, replace);
+	wig_store_update(store, WIG_TABLE_TOKEN, TOKEN_NATTS, values, nulls, replace);
 }
 
 void
@@ -235,7 +235,7 @@ wig_token_arrived(WigStore *store, const WigInstance *inst, WigToken *token)
 	token->missing--;
 	set_int(values, nulls, TOKEN_MISSING, token->missing);
 	replace[TOKEN_MISSING - 1] = true;
-	wig_store_update(store, WIG_TABLE_TOKEN, values, nulls, replace);
+	wig_store_update(store, WIG_TABLE_TOKEN, TOKEN_NATTS, values, nulls, replace);
 }
 
 void
