@@ -8,6 +8,7 @@ import grpc
 
 import world
 from harness import Proxy, topology, wait_for
+from relay import Relay
 from wigclient import NO_RETRY, Client, ClientTest, flow, fresh_name, plain
 
 
@@ -120,6 +121,100 @@ class HomeDown(OwnWorld):
         self.refused(unavailable, "*storage temporarily unavailable*", self.client.register, flow(name, "a"))
         self.refused(unavailable, "*storage temporarily unavailable*", self.client.call, "ListInstances")
         self.shards[0].start()
+
+
+class LostAnswers(ClientTest):
+    """What was applied is learnt by asking again, never guessed."""
+
+    def setUp(self):
+        self.shard = world.make_shard("lost-" + self.id().split(".")[-1][5:25])
+        self.addCleanup(self.shard.stop)
+        self.relay = Relay(self.shard.port)
+        self.addCleanup(self.relay.close)
+        document = topology(self.shard)
+        document["shards"][0]["primary"]["url"] = "postgresql://127.0.0.1:%d/wiggle" % self.relay.port
+        self.proxy = Proxy(world.AREA, document, name=self.id().split(".")[-1]).start()
+        self.addCleanup(self.proxy.stop)
+        self.client = Client(self.proxy.address)
+        self.addCleanup(self.client.close)
+        self.name = self.define("a", "b")
+
+    def lose(self, marker, for_good=False):
+        self.relay.lose_next(marker.encode(), for_good)
+
+    def lost(self, times):
+        self.assertEqual(self.relay.lost, times)
+
+    def test_a_start_is_made_once(self):
+        self.lose("only-once")
+        instance = self.client.start(self.name, correlation_id="only-once")
+        self.lost(1)
+        self.assertEqual(self.shard.psql("select id from wf_instance"), instance)
+
+    def test_a_report_counts_once(self):
+        self.client.start(self.name)
+        task = self.client.poll_one(self.name)
+        self.lose(task.task_id)
+        outcome = self.client.report(task, {"n": 1})
+        self.lost(1)
+        self.assertEqual(outcome.error_status, 0)
+        self.assertEqual(outcome.applied.instance_status, "RUNNING")
+        self.assertEqual(self.shard.psql("select count(*) from wf_token"), "2")
+        following = self.client.poll_one(self.name)
+        self.assertEqual(following.step_name, "b")
+        # and once more by the worker itself it is a conflict as ever
+        self.assertEqual(self.client.report(task).error_status, 409)
+        self.assertEqual(self.client.report(following).applied.instance_status, "COMPLETED")
+
+    def test_a_failure_spends_one_attempt(self):
+        instance = self.client.start(self.name)
+        task = self.client.poll_one(self.name)
+        self.lose(task.task_id)
+        self.client.fail(task)
+        self.lost(1)
+        self.assertEqual([t.attempt for t in self.client.get(instance).tokens], [1])
+
+    def test_a_heartbeat_is_repeated(self):
+        self.client.start(self.name)
+        task = self.client.poll_one(self.name)
+        self.lose(task.task_id)
+        reply = self.client.call("HeartbeatTask", task_id=task.task_id, lease_owner=task.lease_owner,
+                                 extend_millis=600000)
+        self.lost(1)
+        self.assertGreater(reply.lease_expires_at, task.lease_expires_at + 500000)
+
+    def test_what_a_lost_poll_claimed_comes_at_once(self):
+        instance = self.client.start(self.name)
+        self.lose("loser")
+        begin = time.monotonic()
+        task = self.client.poll_one(self.name, worker="loser", wait=20000)
+        self.lost(1)
+        self.assertEqual(task.instance_id, instance)
+        self.assertEqual(task.attempt, 1)
+        self.assertLess(time.monotonic() - begin, 5)
+        self.assertEqual(self.client.report(task).error_status, 0)
+
+    def test_a_registration_is_repeated(self):
+        name = fresh_name()
+        self.lose(name)
+        self.assertEqual(self.client.register(flow(name, "a")).name, name)
+        self.lost(1)
+
+    def test_a_cancel_is_repeated(self):
+        instance = self.client.start(self.name)
+        self.lose(instance)
+        self.assertEqual(self.client.call("CancelInstance", instance_id=instance).cancelled, instance)
+        self.lost(1)
+        self.assertEqual(self.client.status(instance), "CANCELLED")
+
+    def test_a_fate_that_cannot_be_learnt_is_internal(self):
+        self.lose("never-told", for_good=True)
+        with self.assertRaises(grpc.RpcError) as caught:
+            self.client.start(self.name, correlation_id="never-told", timeout=60)
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.INTERNAL)
+        self.assertRegex(caught.exception.details(), r"^internal error \(ref [0-9a-f]{8}\)$")
+        self.assertEqual(self.shard.psql("select count(*) from wf_instance"), "1")
+        self.refused(grpc.StatusCode.UNAVAILABLE, "*storage temporarily unavailable*", self.client.start, self.name)
 
 
 class Culprits(OwnWorld):
