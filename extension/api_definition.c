@@ -47,6 +47,9 @@ is_shorthand(Jsonb *jb)
 static void
 invalid(const struct wig_error *err)
 {
+	if (err->line > 0)
+		ereport(ERROR, (errcode(ERRCODE_WIG_INVALID),
+						errmsg("line %d, column %d: %s", err->line, err->column, err->message)));
 	ereport(ERROR, (errcode(ERRCODE_WIG_INVALID), errmsg("%s", err->message)));
 }
 
@@ -69,7 +72,8 @@ read_definition(Jsonb *jb, Registration *reg)
 	reg->def = wig_definition_parse(reg->body, strlen(reg->body), &err);
 	if (reg->def == NULL)
 		invalid(&err);
-	wig_definition_fingerprint(reg->def, reg->fingerprint);
+	if (!wig_definition_fingerprint(reg->def, reg->fingerprint))
+		ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
 }
 
 /* Insert a new version; the table's lock is held. */

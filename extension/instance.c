@@ -140,7 +140,7 @@ wig_instance_insert(WigStore *store, const WigInstance *inst)
 	nulls[INSTANCE_PARENT_TOKEN_ID - 1] = true;
 	nulls[INSTANCE_TERMINATION_REASON - 1] = true;
 	nulls[INSTANCE_ERROR - 1] = true;
-	wig_store_insert(store, WIG_TABLE_INSTANCE, values, nulls);
+	wig_store_insert(store, WIG_TABLE_INSTANCE, INSTANCE_NATTS, values, nulls);
 }
 
 void
@@ -175,7 +175,7 @@ wig_instance_set_status(WigStore *store, WigInstance *inst, WigInstanceStatus st
 		values[INSTANCE_ERROR - 1] = CStringGetTextDatum(error);
 		replace[INSTANCE_ERROR - 1] = true;
 	}
-	wig_store_update(store, WIG_TABLE_INSTANCE, values, nulls, replace);
+	wig_store_update(store, WIG_TABLE_INSTANCE, INSTANCE_NATTS, values, nulls, replace);
 	inst->status = status;
 }
 

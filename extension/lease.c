@@ -36,7 +36,7 @@ wig_lease_insert(WigStore *store, int64 instance, int32 n, const char *owner,
 	values[LEASE_CLAIMED_AT - 1] = TimestampTzGetDatum(claimed_at);
 	values[LEASE_N - 1] = Int32GetDatum(n);
 	values[LEASE_OWNER - 1] = CStringGetTextDatum(owner);
-	wig_store_insert(store, WIG_TABLE_LEASE, values, nulls);
+	wig_store_insert(store, WIG_TABLE_LEASE, LEASE_NATTS, values, nulls);
 	wig_wake_at(WIG_DEADLINE_LEASE, expires_at);
 }
 
@@ -72,7 +72,7 @@ wig_lease_extend(WigStore *store, TimestampTz expires_at)
 
 	values[LEASE_EXPIRES_AT - 1] = TimestampTzGetDatum(expires_at);
 	replace[LEASE_EXPIRES_AT - 1] = true;
-	wig_store_update(store, WIG_TABLE_LEASE, values, nulls, replace);
+	wig_store_update(store, WIG_TABLE_LEASE, LEASE_NATTS, values, nulls, replace);
 	wig_wake_at(WIG_DEADLINE_LEASE, expires_at);
 }
 

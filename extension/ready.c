@@ -65,7 +65,7 @@ wig_ready_insert(WigStore *store, const char *queue, WigKey key, int32 definitio
 	values[READY_N - 1] = Int32GetDatum(key.n);
 	values[READY_DEFINITION - 1] = Int32GetDatum(definition_id);
 	values[READY_QUEUE - 1] = CStringGetTextDatum(queue);
-	wig_store_insert(store, WIG_TABLE_READY, values, nulls);
+	wig_store_insert(store, WIG_TABLE_READY, READY_NATTS, values, nulls);
 
 	/* After the index entry exists: a claim that walks now must not pass it unseen. */
 	wig_wake_ready(queue, key);

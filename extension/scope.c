@@ -39,7 +39,7 @@ wig_scope_insert(WigStore *store, int64 instance, int32 scope, const char *conte
 	values[SCOPE_SCOPE - 1] = Int32GetDatum(scope);
 	nulls[SCOPE_PARENT - 1] = true;
 	values[SCOPE_CONTEXT - 1] = PointerGetDatum(cstring_to_text_with_len(context, len));
-	wig_store_insert(store, WIG_TABLE_SCOPE, values, nulls);
+	wig_store_insert(store, WIG_TABLE_SCOPE, SCOPE_NATTS, values, nulls);
 }
 
 text *
@@ -61,5 +61,5 @@ wig_scope_write(WigStore *store, int64 instance, int32 scope, const char *contex
 	fetch(store, instance, scope);
 	values[SCOPE_CONTEXT - 1] = PointerGetDatum(cstring_to_text_with_len(context, len));
 	replace[SCOPE_CONTEXT - 1] = true;
-	wig_store_update(store, WIG_TABLE_SCOPE, values, nulls, replace);
+	wig_store_update(store, WIG_TABLE_SCOPE, SCOPE_NATTS, values, nulls, replace);
 }

@@ -23,6 +23,7 @@
 
 #include "compat.h"
 #include "store.h"
+#include "wake.h"
 
 #define MAX_KEYS 3
 
@@ -98,7 +99,10 @@ wig_store_open(bool writing)
 
 	/* What this transaction did before must be visible to, and writable by, us. */
 	if (writing)
+	{
 		CommandCounterIncrement();
+		wig_wake_writing();
+	}
 
 	store->writing = writing;
 	store->estate = CreateExecutorState();
@@ -296,12 +300,26 @@ wig_store_lock(WigStore *store, WigTable table, LockWaitPolicy wait)
 	return WIG_LOCK_GONE;		/* keep the compiler quiet */
 }
 
+static void
+check_columns(const OpenTable *t, int natts)
+{
+	int			present = RelationGetDescr(t->rel)->natts;
+
+	if (present != natts)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("table %s.%s has %d columns, the wiggle library knows %d", WIG_SCHEMA,
+						RelationGetRelationName(t->rel), present, natts),
+				 errhint("Columns of the engine's tables cannot be added or dropped; keep yours in a table of your own.")));
+}
+
 void
-wig_store_insert(WigStore *store, WigTable table, const Datum *values, const bool *nulls)
+wig_store_insert(WigStore *store, WigTable table, int natts, const Datum *values,
+				 const bool *nulls)
 {
 	OpenTable  *t = open_table(store, table);
-	int			natts = RelationGetDescr(t->rel)->natts;
 
+	check_columns(t, natts);
 	ExecClearTuple(t->scratch);
 	memcpy(t->scratch->tts_values, values, natts * sizeof(Datum));
 	memcpy(t->scratch->tts_isnull, nulls, natts * sizeof(bool));
@@ -311,12 +329,12 @@ wig_store_insert(WigStore *store, WigTable table, const Datum *values, const boo
 }
 
 void
-wig_store_update(WigStore *store, WigTable table, const Datum *values,
+wig_store_update(WigStore *store, WigTable table, int natts, const Datum *values,
 				 const bool *nulls, const bool *replace)
 {
 	OpenTable  *t = open_table(store, table);
-	int			natts = RelationGetDescr(t->rel)->natts;
 
+	check_columns(t, natts);
 	slot_getallattrs(t->row);
 	ExecClearTuple(t->scratch);
 	for (int i = 0; i < natts; i++)

@@ -98,8 +98,11 @@ typedef enum WigLockResult
 
 extern WigLockResult wig_store_lock(WigStore *store, WigTable table, LockWaitPolicy wait);
 
-/* Insert a row. values and nulls have as many entries as the table has columns. */
-extern void wig_store_insert(WigStore *store, WigTable table,
+/*
+ * Insert a row. The caller says how many columns it fills; a table that has
+ * others (somebody added or dropped one) is refused with an ERROR.
+ */
+extern void wig_store_insert(WigStore *store, WigTable table, int natts,
 							 const Datum *values, const bool *nulls);
 
 /*
@@ -107,8 +110,8 @@ extern void wig_store_insert(WigStore *store, WigTable table,
  * the old version still. Raises an ERROR when the row changed meanwhile, which
  * the instance's lock excludes.
  */
-extern void wig_store_update(WigStore *store, WigTable table, const Datum *values,
-							 const bool *nulls, const bool *replace);
+extern void wig_store_update(WigStore *store, WigTable table, int natts,
+							 const Datum *values, const bool *nulls, const bool *replace);
 
 /* Delete the row in the table's slot, waiting for whoever is deleting it;
  * false when it was deleted meanwhile. */

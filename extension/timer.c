@@ -35,7 +35,7 @@ wig_timer_insert(WigStore *store, TimestampTz due_at, int64 instance, int32 n)
 	values[TIMER_DUE_AT - 1] = TimestampTzGetDatum(due_at);
 	values[TIMER_INSTANCE - 1] = Int64GetDatum(instance);
 	values[TIMER_N - 1] = Int32GetDatum(n);
-	wig_store_insert(store, WIG_TABLE_TIMER, values, nulls);
+	wig_store_insert(store, WIG_TABLE_TIMER, TIMER_NATTS, values, nulls);
 	wig_wake_at(WIG_DEADLINE_TIMER, due_at);
 }
 

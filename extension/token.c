@@ -132,7 +132,7 @@ wig_token_mint(WigStore *store, WigInstance *inst, WigToken *token, WigTokenStat
 	if (token->loops != NULL)
 		values[TOKEN_LOOPS - 1] = CStringGetTextDatum(token->loops);
 	nulls[TOKEN_LAST_ERROR - 1] = true;
-	wig_store_insert(store, WIG_TABLE_TOKEN, values, nulls);
+	wig_store_insert(store, WIG_TABLE_TOKEN, TOKEN_NATTS, values, nulls);
 }
 
 void
@@ -170,7 +170,7 @@ wig_token_set_status(WigStore *store, const WigInstance *inst, WigToken *token,
 		values[TOKEN_LAST_ERROR - 1] = CStringGetTextDatum(last_error);
 		replace[TOKEN_LAST_ERROR - 1] = true;
 	}
-	wig_store_update(store, WIG_TABLE_TOKEN, values, nulls, replace);
+	wig_store_update(store, WIG_TABLE_TOKEN, TOKEN_NATTS, values, nulls, replace);
 }
 
 void

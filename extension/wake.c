@@ -27,6 +27,7 @@ static Touched *last = NULL;
 static TimestampTz earliest[WIG_NDEADLINES] = {WIG_NEVER, WIG_NEVER};
 static bool due = false;		/* one of earliest[] is set */
 static bool lifecycle = false;
+static bool writing = false;
 
 static Touched *
 touch(const char *queue)
@@ -82,6 +83,12 @@ wig_wake_at(WigDeadline kind, TimestampTz at)
 	if (at < earliest[kind])
 		earliest[kind] = at;
 	due = true;
+}
+
+void
+wig_wake_writing(void)
+{
+	writing = true;
 }
 
 void
@@ -162,6 +169,7 @@ forget(void)
 		earliest[kind] = WIG_NEVER;
 	due = false;
 	lifecycle = false;
+	writing = false;
 }
 
 static void
@@ -180,8 +188,7 @@ xact_callback(XactEvent event, void *arg)
 			forget();
 			break;
 		case XACT_EVENT_PRE_PREPARE:
-			/* Another backend would commit it, and could wake nobody. */
-			if (touched != NIL || due)
+			if (writing)
 				ereport(ERROR,
 						(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 						 errmsg("cannot PREPARE a transaction that has moved workflow instances")));

@@ -26,6 +26,10 @@ extern void wig_wake_claimed(const char *queue, WigKey key);
 /* This transaction made something of this kind due at `at`. */
 extern void wig_wake_at(WigDeadline kind, TimestampTz at);
 
+/* This transaction changes instances: it cannot be prepared, since the backend that
+ * would commit it knows nothing of whom to wake. */
+extern void wig_wake_writing(void);
+
 /* This transaction creates, drops or updates the extension or a database. */
 extern void wig_wake_lifecycle(void);
 
