@@ -328,3 +328,67 @@ class Crowds(OwnWorld):
         self.assertEqual(len(set(ids)), 6000)
         self.assertEqual(sum(int(s.psql("select count(*) from wf_instance")) for s in self.shards), 6000)
         self.assertRegex(self.proxy.log(), r"spreads over \d lanes")
+
+
+class Startup(ClientTest):
+    """What a proxy finds when it starts."""
+
+    def setUp(self):
+        self.shard = world.make_shard("startup-" + self.id().split(".")[-1][5:25])
+        self.addCleanup(self.shard.stop)
+
+    def proxy_for(self, document, **settings):
+        proxy = Proxy(world.AREA, document, name=self.id().split(".")[-1], **settings)
+        self.addCleanup(proxy.stop)
+        return proxy
+
+    def refuses(self, document, *words, **settings):
+        proxy = self.proxy_for(document, **settings)
+        proxy.start(wait=False)
+        self.assertNotEqual(proxy.process.wait(30), 0)
+        for word in words:
+            self.assertIn(word, proxy.log())
+
+    def two(self, first="127.0.0.1", second="127.0.0.1", database="wiggle"):
+        document = topology(self.shard, self.shard)
+        for shard, host, name in zip(document["shards"], (first, second), ("wiggle", database)):
+            shard["primary"]["url"] = "postgresql://%s:%d/%s" % (host, self.shard.port, name)
+        return document
+
+    def test_one_database_under_two_names_is_found_out(self):
+        self.refuses(self.two(second="localhost"), "this is the same database as shard")
+
+    def test_two_databases_of_one_cluster_are_two_shards(self):
+        self.shard.psql("create database other", "postgres")
+        proxy = self.proxy_for(self.two(database="other")).start()
+        client = Client(proxy.address)
+        self.addCleanup(client.close)
+        name = fresh_name()
+        client.register(flow(name, "a"))
+        self.assertEqual({client.start(name).split(".")[1] for _ in range(4)}, {"s0", "s1"})
+        self.assertEqual([self.shard.psql("select count(*) from wf_instance", d) for d in ("wiggle", "other")],
+                         ["2", "2"])
+
+    def test_verifying_changes_nothing(self):
+        verify = {"WIGGLE_SCHEMA_MODE": "verify"}
+        self.refuses(topology(self.shard), "the extension wiggle is not installed", **verify)
+        self.shard.psql("create extension wiggle")
+        self.refuses(topology(self.shard), "the database belongs to no shard yet", "wiggle.shard_claim(0)", **verify)
+        self.shard.psql("select wiggle.shard_claim(0)")
+        self.proxy_for(topology(self.shard), **verify).start()
+
+    def test_a_shard_that_is_down_does_not_keep_the_others_from_starting(self):
+        other = world.make_shard("startup-down")
+        self.addCleanup(other.stop)
+        document = topology(self.shard, other)
+        other.stop()
+        proxy = self.proxy_for(document, WIGGLE_STARTUP_TIMEOUT_MILLIS=1000)
+        proxy.start(wait=False)
+        client = Client(proxy.address)
+        self.addCleanup(client.close)
+        method = client.method("HealthCheck")
+        self.assertEqual(method[1](method[0](), timeout=20, wait_for_ready=True).status, "UP")
+        self.assertFalse(proxy.ready())
+        self.refused(grpc.StatusCode.NOT_FOUND, "instance not found", client.get, "wfi.s0.0123456789abcdefghjkmn")
+        self.refused(grpc.StatusCode.UNAVAILABLE, "*storage temporarily unavailable*", client.get,
+                     "wfi.s1.0123456789abcdefghjkmn")
