@@ -491,11 +491,10 @@ bequeath(struct poll *poll, const struct outcome *outcome)
 		place_leave(heir);
 		heir->slot = poll->slot;
 		heir->tried = true;
-		free_poll(poll);
 		deliver(heir, outcome->tasks, outcome->ntasks);
-		return;
 	}
-	release_all(shard_by_slot(poll->slot), outcome->tasks, outcome->ntasks);
+	else
+		release_all(shard_by_slot(poll->slot), outcome->tasks, outcome->ntasks);
 	free_poll(poll);
 }
 
