@@ -9,7 +9,10 @@ ROOT := $(CURDIR)
 export PG_CONFIG PROGDIR PYTHON ROOT WIGGLE_STATE
 
 # pg_regress inputs in flow order; each file is named here once.
-REGRESS = $(basename $(notdir $(sort $(wildcard sql/*.sql))))
+REGRESS = 00_helpers 01_install 02_definitions 03_validation 04_start 05_context \
+	06_steps 07_poll 08_retry 09_leases 10_sleep 11_cancel 12_loops 13_report 14_batch \
+	15_handoff 16_transitions 17_lists 18_shard 19_guards 20_subtransactions \
+	21_administrator 22_sweep
 # Isolation specs of regress/isolation/specs.
 ISOLATION = claim_claim claim_expire report_expire report_cancel start_start
 
