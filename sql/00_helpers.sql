@@ -123,13 +123,14 @@ end $$;
 -- Everything that must hold between statements, whatever happened before.
 create function wt.unsound() returns setof text language sql
 as $$
-	with place as (
-		select t.instance, t.n, t.status, i.status of_instance,
-			   (select count(*) from wiggle.wf_ready r where (r.instance, r.n) = (t.instance, t.n)) ready,
-			   (select count(*) from wiggle.wf_lease l where (l.instance, l.n) = (t.instance, t.n)) leased,
-			   (select count(*) from wiggle.wf_timer m where (m.instance, m.n, m.due_at) = (t.instance, t.n, t.available_at)) timers,
-			   (select count(*) from wiggle.wf_timer m where (m.instance, m.n) = (t.instance, t.n)) any_timers
+	with r as (select instance, n, count(*) rows from wiggle.wf_ready group by 1, 2),
+		 l as (select instance, n, count(*) rows from wiggle.wf_lease group by 1, 2),
+		 m as (select instance, n, count(*) rows, max(due_at) due_at from wiggle.wf_timer group by 1, 2),
+		 place as (
+		select t.instance, t.n, t.status, i.status of_instance, coalesce(r.rows, 0) ready, coalesce(l.rows, 0) leased,
+			   case when m.due_at = t.available_at then m.rows else 0 end timers, coalesce(m.rows, 0) any_timers
 		  from wiggle.wf_token t left join wiggle.wf_instance i on i.no = t.instance
+		  left join r using (instance, n) left join l using (instance, n) left join m using (instance, n)
 	)
 	select format('token %s %s: %s', t.n, t.status, why) from place t, lateral (values
 		(case when t.of_instance is null then 'it has no instance' end),
