@@ -8,6 +8,9 @@
 #include "access/table.h"
 #include "access/tableam.h"
 #include "catalog/namespace.h"
+#include "common/hashfn.h"
+#include "miscadmin.h"
+#include "storage/lock.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -73,6 +76,22 @@ wig_mint_id(void)
 	return pstrdup(id);
 }
 
+/*
+ * Two starts with one id must not meet at the unique index: the second would
+ * fail where it should find the first one's instance. So it waits here for the
+ * first one's transaction. Class 3 keeps away from the locks that pg_advisory_lock
+ * takes; ids whose hashes are equal wait for each other needlessly, no more.
+ */
+static void
+lock_id(const char *id)
+{
+	uint64		hash = hash_bytes_extended((const unsigned char *) id, (int) strlen(id), 0);
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, (uint32) (hash >> 32), (uint32) hash, 3);
+	(void) LockAcquire(&tag, ExclusiveLock, false, false);
+}
+
 static bool
 check_id(const char *id, WigRefusal *refusal)
 {
@@ -135,6 +154,7 @@ wig_start(WigWork *work, const WigStart *start, WigStarted *started, WigRefusal 
 	{
 		if (!check_id(start->id, refusal))
 			return false;
+		lock_id(start->id);
 		if (wig_instance_exists(work->store, start->id, &inst))
 		{
 			if (strcmp(inst.workflow, start->workflow ? start->workflow : "") != 0)
