@@ -9,12 +9,22 @@ ROOT := $(CURDIR)
 export PG_CONFIG PROGDIR PYTHON ROOT WIGGLE_STATE
 
 # pg_regress inputs in flow order; each file is named here once.
-REGRESS = $(basename $(notdir $(sort $(wildcard sql/*.sql))))
+REGRESS = 00_helpers 01_install 02_definitions 03_validation 04_start 05_context \
+	06_steps 07_poll 08_retry 09_leases 10_sleep 11_cancel 12_loops 13_report 14_batch \
+	15_handoff 16_transitions 17_lists 18_shard 19_guards 20_subtransactions \
+	21_administrator 22_sweep
 # Isolation specs of regress/isolation/specs.
-ISOLATION = $(basename $(notdir $(sort $(wildcard regress/isolation/specs/*.spec))))
+ISOLATION = claim_claim claim_expire report_expire report_cancel start_start
 
 # The extension's own sources, and core/ compiled with the server's flags.
-EXT_SRCS = $(wildcard extension/*.c)
+EXT_SRCS = $(addprefix extension/,$(addsuffix .c, \
+	wiggle errors guc clock shmem mark wake guard store \
+	graph transition loops \
+	instance scope token view ready lease timer comp_log \
+	work event mint ending fork drive subflow task step_io start report signal_instance cancel claim \
+	expire batch \
+	pass clock_worker launcher lifecycle \
+	api api_definition api_instance api_task api_batch api_cluster))
 
 ifeq ($(origin PGXS),command line)
 # ------------------------------------------------------- the extension alone
@@ -23,7 +33,10 @@ EXTENSION = extension/wiggle
 DATA = $(wildcard extension/wiggle--*.sql)
 MODULE_big = wiggle
 
-CORE_SRCS = $(filter-out core/flow_yaml.c,$(wildcard core/*.c))
+CORE_SRCS = $(addprefix core/,$(addsuffix .c, \
+	error arena textbuf ids jsontext jsonmerge retry \
+	definition definition_check definition_decode definition_write \
+	flow flow_json flow_tree flow_value flow_write))
 OBJS = $(patsubst %.c,build/obj/pg/%.o,$(EXT_SRCS) $(CORE_SRCS))
 
 # The server's own headers are a system's: their warnings are not ours.
@@ -130,11 +143,14 @@ bench: all
 	@scripts/as-user bench bench/run $(BENCH_ARGS)
 	@mkdir -p bench/results && cp "$$(scripts/state ensure)/bench/results/latest.json" bench/results/latest.json
 
-# Programs and unit tests with AddressSanitizer and UBSan, in build/asan.
+# The programs under AddressSanitizer and UBSan (build/asan), the unit tests of
+# the same build, and the client tests against it.
 asan:
 	+@$(QUIET_SUB) -C core SAN=1
 	+@$(QUIET_SUB) -C proxy SAN=1
+	+@$(QUIET_SUB) -C cli SAN=1
 	+@$(QUIET_SUB) -C regress/unit check SAN=1
+	+@WIGGLE_SAN=1 scripts/check client
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -149,7 +165,7 @@ help:
 ## make installcheck  SQL and isolation tests against a running server
 ## make lint        clang-tidy, cppcheck, format, layers, banned names
 ## make bench       measure against pgbench on the same cluster
-## make asan        programs and unit tests under the sanitizers
+## make asan        programs, unit and client tests under the sanitizers
 ## make clean       remove everything built, and .wiggle
 
 clean:

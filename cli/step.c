@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "log.h"
 #include "step.h"
@@ -38,6 +39,7 @@ struct step
 	char		chunk[READ_BYTES];
 	bool		running;
 	bool		asked_to_end;
+	bool		process_open;
 	bool		timer_open;
 	bool		pipe_open[NPIPES];
 	struct step_result result;
@@ -241,36 +243,70 @@ process_ended(uv_process_t *process, int64_t exit_status, int term_signal)
 
 /* ---- start ---- */
 
+/*
+ * A pipe between us and the child: ours is step->pipes[index], the child's end is
+ * returned, or a negative error. Real pipes, not the socket pairs that libuv would
+ * make: a command may open /dev/stdin and /dev/stderr by name.
+ */
+static int
+make_pipe(struct step *step, uv_loop_t *loop, enum pipe_index index)
+{
+	bool		we_write = index == PIPE_INPUT;
+	uv_file		ends[2];
+	int			rc = uv_pipe(ends, we_write ? 0 : UV_NONBLOCK_PIPE, we_write ? UV_NONBLOCK_PIPE : 0);
+
+	if (rc != 0)
+		return rc;
+	uv_pipe_init(loop, &step->pipes[index], 0);
+	step->pipes[index].data = step;
+	step->pipe_open[index] = true;
+	step->handles++;
+	rc = uv_pipe_open(&step->pipes[index], ends[we_write ? 1 : 0]);
+	if (rc == 0)
+		return ends[we_write ? 0 : 1];
+	close(ends[0]);
+	close(ends[1]);
+	return rc;
+}
+
 static int
 spawn(struct step *step, uv_loop_t *loop, const struct step_setup *setup)
 {
 	uv_stdio_container_t stdio[NPIPES];
 	uv_process_options_t options = {0};
+	int			rc = 0;
+	int			made = 0;
 
-	for (int i = 0; i < NPIPES; i++)
-	{
-		uv_pipe_init(loop, &step->pipes[i], 0);
-		step->pipes[i].data = step;
-		step->pipe_open[i] = true;
-		step->handles++;
-		stdio[i].flags = UV_CREATE_PIPE | (i == PIPE_INPUT ? UV_READABLE_PIPE : UV_WRITABLE_PIPE);
-		stdio[i].data.stream = (uv_stream_t *) &step->pipes[i];
-	}
 	uv_timer_init(loop, &step->timer);
 	step->timer.data = step;
 	step->timer_open = true;
 	step->handles++;
-	options.file = setup->argv[0];
-	options.args = setup->argv;
-	options.env = setup->environment;
-	options.cwd = setup->dir;
-	options.flags = UV_PROCESS_DETACHED;
-	options.stdio = stdio;
-	options.stdio_count = NPIPES;
-	options.exit_cb = process_ended;
 	step->process.data = step;
-	step->handles++;
-	return uv_spawn(loop, &step->process, &options);
+	for (; made < NPIPES; made++)
+	{
+		rc = make_pipe(step, loop, (enum pipe_index) made);
+		if (rc < 0)
+			break;
+		stdio[made].flags = UV_INHERIT_FD;
+		stdio[made].data.fd = rc;
+	}
+	if (made == NPIPES)
+	{
+		options.file = setup->argv[0];
+		options.args = setup->argv;
+		options.env = setup->environment;
+		options.cwd = setup->dir;
+		options.flags = UV_PROCESS_DETACHED;
+		options.stdio = stdio;
+		options.stdio_count = NPIPES;
+		options.exit_cb = process_ended;
+		step->process_open = true;
+		step->handles++;
+		rc = uv_spawn(loop, &step->process, &options);
+	}
+	while (made > 0)
+		close(stdio[--made].data.fd);
+	return rc;
 }
 
 static void
@@ -299,9 +335,11 @@ step_start(uv_loop_t *loop, const struct step_setup *setup, step_done_fn done, v
 	if (rc != 0)
 	{
 		step->result.spawn_error = uv_strerror(rc);
-		uv_close((uv_handle_t *) &step->process, handle_closed);
+		if (step->process_open)
+			uv_close((uv_handle_t *) &step->process, handle_closed);
 		for (int i = 0; i < NPIPES; i++)
 			close_pipe(step, (enum pipe_index) i);
+		close_timer_when_done(step);
 		return step;
 	}
 	step->running = true;

@@ -5,6 +5,7 @@
 #include "wiggle.h"
 
 #include "access/htup_details.h"
+#include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "funcapi.h"
@@ -12,7 +13,6 @@
 #include "utils/jsonb.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
-#include "catalog/namespace.h"
 
 #include "api.h"
 #include "clock.h"

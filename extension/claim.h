@@ -36,9 +36,9 @@ typedef void (*WigClaimedFn) (void *arg, int poll, const WigInstance *inst,
 extern bool wig_poll_check(const WigPoll *poll, WigRefusal *refusal);
 
 /*
- * Serve the polls in order (but those marked in skip[], which may be NULL), each with up to max tasks, oldest instance first
- * over all its queues. Never waits: tokens that another claim is taking are
- * left to it. Tokens that this unit minted are leased without becoming ready.
+ * Serve the polls in order (but those marked in skip[], which may be NULL), each
+ * with up to max tasks, oldest instance first over all its queues. Never waits:
+ * tokens that another claim is taking are left to it. Tokens that this unit minted are leased without becoming ready.
  */
 extern void wig_claim(WigWork *work, const WigPoll *polls, const bool *skip, int npolls,
 					  WigClaimedFn claimed, void *arg);

@@ -23,6 +23,12 @@ wig_now(void)
 	return stopped != 0 ? stopped : GetCurrentTimestamp();
 }
 
+TimestampTz
+wig_wall_clock(void)
+{
+	return GetCurrentTimestamp();
+}
+
 long
 wig_millis_until(TimestampTz deadline)
 {

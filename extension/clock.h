@@ -10,6 +10,10 @@
 /* The present instant, or the stopped clock of a test. Needs an attached database. */
 extern TimestampTz wig_now(void);
 
+/* Real time, also while a test has stopped the clock: for the rests and restarts
+ * of background workers. Needs no attached database. */
+extern TimestampTz wig_wall_clock(void);
+
 /* How long a latch may be waited on until `deadline`, in ms rounded up, at
  * least 0; -1 when the deadline is "never" or the clock is stopped. */
 extern long wig_millis_until(TimestampTz deadline);

@@ -223,7 +223,7 @@ told_to_leave(void)
 	SpinLockAcquire(&db->mutex);
 	until = db->leave_until;
 	SpinLockRelease(&db->mutex);
-	return until > GetCurrentTimestamp();
+	return until > wig_wall_clock();
 }
 
 /* Everything that is due now; returns how long to sleep, -1 = until the latch. */
@@ -330,13 +330,13 @@ serve(void)
 			if (pg_atomic_read_u32(&db->any_ready) != 0 ||
 				pg_atomic_read_u32(&db->events_ready) != 0)
 			{
-				if (!TimestampDifferenceExceeds(notified_at, GetCurrentTimestamp(), NOTIFY_REST_MS))
+				if (!TimestampDifferenceExceeds(notified_at, wig_wall_clock(), NOTIFY_REST_MS))
 				{
 					rest(NOTIFY_REST_MS);
 					continue;
 				}
 				announce();
-				notified_at = GetCurrentTimestamp();
+				notified_at = wig_wall_clock();
 			}
 			error_rest = ERROR_REST_MS;
 		}

@@ -107,7 +107,7 @@ list_databases(void)
 		s = find_served(form->oid);
 		MemoryContextSwitchTo(old);
 		s->seen = true;
-		s->restart_at = Min(s->restart_at, GetCurrentTimestamp());
+		s->restart_at = Min(s->restart_at, wig_wall_clock());
 	}
 	table_endscan(scan);
 	table_close(rel, AccessShareLock);
@@ -206,7 +206,7 @@ check_worker(Served *s, TimestampTz now)
 static long
 tend_workers(void)
 {
-	TimestampTz now = GetCurrentTimestamp();
+	TimestampTz now = wig_wall_clock();
 	TimestampTz next = WIG_NEVER;
 	ListCell   *lc;
 

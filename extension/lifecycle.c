@@ -18,6 +18,7 @@
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
+#include "clock.h"
 #include "lifecycle.h"
 #include "shmem.h"
 #include "wake.h"
@@ -109,7 +110,7 @@ worker_runs(WigDatabase *db)
 static void
 send_away(WigDatabase *db)
 {
-	set_leave(db, GetCurrentTimestamp() + LEAVE_USECS);
+	set_leave(db, wig_wall_clock() + LEAVE_USECS);
 	wig_worker_poke(db);
 	for (int waited = 0; worker_runs(db) && waited < LEAVE_WAIT_MS; waited += 10)
 	{

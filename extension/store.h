@@ -22,8 +22,8 @@
 #include "wiggle.h"
 
 #include "executor/tuptable.h"
-#include "storage/lockdefs.h"
 #include "nodes/lockoptions.h"
+#include "storage/lockdefs.h"
 #include "utils/relcache.h"
 
 typedef enum WigTable

@@ -39,6 +39,10 @@
 #define SILENCE_MS			30000
 
 #define RETRIES_MAX			4
+
+/* libpq never gives buffer memory back: after a batch like this the session is renewed. */
+#define BLOATED_BYTES		((size_t) 8 * 1024 * 1024)
+#define RENEW_MS			60000
 #define LOST_OWNERS_MAX		4096
 
 #define BATCH_NAME			"wiggle_batch"
@@ -59,6 +63,7 @@ struct lane
 	enum lane_state state;
 	bool		closing;
 	bool		slow;			/* the batch in flight takes long */
+	bool		bloated;		/* libpq's buffers have grown beyond use */
 	uint64_t	down_since;		/* 0: was never up */
 
 	struct item_queue queue;
@@ -320,6 +325,17 @@ form_batch(struct lane *lane)
 	return NULL;
 }
 
+/* Drop a session that nobody uses at the moment, for its memory; another is opened. */
+static void
+renew(struct lane *lane)
+{
+	lane->bloated = false;
+	lane->closing = true;
+	batch_params_free(&lane->params);
+	link_break(&lane->link, "renewed after a large batch");
+	lane->closing = false;
+}
+
 void
 lane_turn(struct lane *lane)
 {
@@ -342,7 +358,11 @@ lane_turn(struct lane *lane)
 	}
 	batch = form_batch(lane);
 	if (batch == NULL)
+	{
+		if (lane->bloated && loop_now() - lane->link.up_since >= RENEW_MS)
+			renew(lane);
 		return;
+	}
 	metric_set(lane->waiting, lane->queue.n);
 	send_batch(lane, batch);
 	shard_crowding(lane->shard, lane->queue.n);
@@ -409,6 +429,16 @@ batch_failed(struct lane *lane, struct batch *batch)
 	batch_refuse(batch, &refusal);
 }
 
+static size_t
+params_bytes(const struct lane *lane)
+{
+	size_t		bytes = 0;
+
+	for (int kind = 0; kind < ITEM_KINDS; kind++)
+		bytes += lane->params.family[kind].len;
+	return bytes;
+}
+
 /* The Sync of the batch in flight has come. */
 static void
 batch_ended(struct lane *lane)
@@ -431,6 +461,8 @@ batch_ended(struct lane *lane)
 		batch_failed(lane, batch);
 	else
 		batch_deliver(batch, result, lane->shard->entry->id);
+	lane->bloated = lane->bloated || PQresultMemorySize(result) > BLOATED_BYTES ||
+		params_bytes(lane) > BLOATED_BYTES;
 	PQclear(result);
 	if (status == PQTRANS_INTRANS || status == PQTRANS_INERROR)
 		link_break(&lane->link, "a transaction was left open on a lane");
@@ -603,6 +635,7 @@ lane_link_down(struct link *link, const char *why)
 	lane->result = NULL;
 	lane->state = LANE_DOWN;
 	lane->slow = false;
+	lane->bloated = false;
 	if (was_serving)
 		lane->down_since = loop_now();
 	if (!lane->closing)

@@ -156,10 +156,15 @@ watched(uv_poll_t *watch, int status, int events)
 {
 	struct link *link = watch->data;
 
-	(void) status;
 	(void) events;
 	if (link == NULL)
 		return;
+	/*
+	 * With an error pending on the socket libuv stops the handle by itself. There
+	 * may be input to read before libpq meets the error: watch() must arm it anew.
+	 */
+	if (status < 0)
+		link->events = 0;
 	link_step(link);
 }
 

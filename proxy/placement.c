@@ -49,7 +49,8 @@ placement_pick(struct placement *placement, int64_t now_ms)
 	int			in_force = placement_generation(placement->topology, now_ms);
 	const struct generation *generation = &placement->topology->generations[in_force];
 	int64_t		total = 0;
-	int			best = -1;
+	int			best = 0;
+	bool		found = false;
 
 	if (in_force != placement->generation)
 	{
@@ -63,8 +64,9 @@ placement_pick(struct placement *placement, int64_t now_ms)
 			continue;
 		placement->current[i] += generation->weights[i].weight;
 		total += generation->weights[i].weight;
-		if (best < 0 || placement->current[i] > placement->current[best])
+		if (!found || placement->current[i] > placement->current[best])
 			best = i;
+		found = true;
 	}
 	placement->current[best] -= total;
 	return generation->weights[best].shard;

@@ -36,6 +36,9 @@
 /* Claimed contexts should fill an answer, not overflow it. */
 #define CLAIM_BYTES			((size_t) 3 * 1024 * 1024)
 
+/* And those of a batch bound what libpq holds of its answer. */
+#define BATCH_CLAIM_BYTES	((size_t) 16 * 1024 * 1024)
+
 /* Room that a connection must have for unsent bytes before a claim is made for it. */
 #define ROOM_BYTES			((size_t) 64 * 1024)
 
@@ -78,6 +81,10 @@ all_shards(void)
 static void
 free_poll(struct poll *poll)
 {
+	if (poll->heir != NULL)
+		poll->heir->ancestor = NULL;
+	if (poll->ancestor != NULL)
+		poll->ancestor->heir = NULL;
 	deadline_clear(&poll->deadline);
 	subscription_unref(poll->subscription);
 	free(poll);
@@ -233,16 +240,33 @@ claim_size(const struct poll *poll)
 	return poll->max < (int32_t) most ? poll->max : (int32_t) most;
 }
 
-/* A poll that stands nowhere gets on; its owner is new for every ride. */
-static struct item *
-get_on(struct poll *poll, int slot, bool looking)
+/* The polls that one batch takes along. */
+struct coach
 {
-	place_riding(poll, slot);
+	int			slot;			/* the batch's shard */
+	struct item **items;
+	int			n;
+	int			max;
+	size_t		bytes;			/* that they may claim, by experience */
+};
+
+static bool
+has_seat(const struct coach *coach)
+{
+	return coach->n < coach->max && coach->bytes < BATCH_CLAIM_BYTES;
+}
+
+/* A poll that stands nowhere gets on; its owner is new for every ride. */
+static void
+get_on(struct coach *coach, struct poll *poll, bool looking)
+{
+	place_riding(poll, coach->slot);
 	poll->looking = looking;
 	poll->wakes = poll->subscription->wakes;
 	write_owner(poll);
 	poll->item.poll.max = claim_size(poll);
-	return &poll->item;
+	coach->bytes += (size_t) poll->item.poll.max * poll->subscription->task_bytes;
+	coach->items[coach->n++] = &poll->item;
 }
 
 /*
@@ -266,68 +290,70 @@ take_parked(struct subscription *subscription)
 	return NULL;
 }
 
-static int
-collect_line(int slot, struct item **items, int max)
+static void
+collect_line(struct coach *coach)
 {
-	int			n = 0;
+	struct line *line = &places.lines[coach->slot];
 
-	while (n < max && places.lines[slot].first != NULL)
+	while (has_seat(coach) && line->first != NULL)
 	{
-		struct poll *poll = places.lines[slot].first;
+		struct poll *poll = line->first;
 
 		place_leave(poll);
 		if (call_has_room(poll->call, ROOM_BYTES))
-			items[n++] = get_on(poll, slot, false);
+			get_on(coach, poll, false);
 		else
 			set_sated(poll);
 	}
-	return n;
+}
+
+/* A burst of the subscription's polls goes to look what its wake-up was about. */
+static void
+send_burst(struct coach *coach, struct subscription *subscription)
+{
+	struct poll *poll = take_parked(subscription);
+
+	if (poll == NULL)
+	{
+		/* nobody has room: the safety look comes back to it */
+		subscription->ready &= ~BIT(coach->slot);
+		place_recount(subscription);
+		return;
+	}
+	subscription->asking |= BIT(coach->slot);
+	place_recount(subscription);
+	get_on(coach, poll, true);
+	for (int i = 1; i < subscription->burst && has_seat(coach); i++)
+	{
+		poll = take_parked(subscription);
+		if (poll == NULL)
+			break;
+		get_on(coach, poll, true);
+	}
 }
 
 /* Polls of subscriptions that were told that this shard has something. */
-static int
-collect_woken(int slot, struct item **items, int max)
+static void
+collect_woken(struct coach *coach)
 {
-	int			n = 0;
-
-	for (int rounds = places.ring_size; rounds > 0 && n < max && places.wanting[slot] > 0; rounds--)
+	for (int rounds = places.ring_size; rounds > 0 && has_seat(coach) && places.wanting[coach->slot] > 0;
+		 rounds--)
 	{
 		struct subscription *subscription = places.ring;
 
 		places.ring = places.ring->ring_next;
-		if ((subscription->wanted & BIT(slot)) == 0)
-			continue;
-		subscription->asking |= BIT(slot);
-		place_recount(subscription);
-		for (int i = 0; i < subscription->burst && n < max && subscription->parked > 0; i++)
-		{
-			struct poll *poll = take_parked(subscription);
-
-			if (poll == NULL)
-			{
-				if (i == 0)
-				{
-					/* nobody has room: the safety look comes back to it */
-					subscription->asking &= ~BIT(slot);
-					subscription->ready &= ~BIT(slot);
-					place_recount(subscription);
-				}
-				break;
-			}
-			items[n++] = get_on(poll, slot, true);
-		}
+		if (subscription->wanted & BIT(coach->slot))
+			send_burst(coach, subscription);
 	}
-	return n;
 }
 
 /* One poll of each subscription in turn, for the tokens that the batch will mint. */
-static int
-collect_handoff(int slot, struct item **items, int max)
+static void
+collect_handoff(struct coach *coach, int quota)
 {
-	int			n = 0;
 	int			without = 0;
 
-	while (n < max && places.ring_size > 0 && without < places.ring_size)
+	while (quota > 0 && has_seat(coach) && places.ring_size > 0 && without < places.ring_size)
 	{
 		struct subscription *subscription = places.ring;
 		struct poll *poll = take_parked(subscription);
@@ -341,9 +367,9 @@ collect_handoff(int slot, struct item **items, int max)
 		without = 0;
 		if (places.ring == subscription)
 			places.ring = places.ring->ring_next;
-		items[n++] = get_on(poll, slot, false);
+		get_on(coach, poll, false);
+		quota--;
 	}
-	return n;
 }
 
 bool
@@ -355,20 +381,14 @@ poller_wants(int slot)
 int
 poller_collect(int slot, struct item **items, int max, int minting)
 {
-	int			n = collect_line(slot, items, max);
+	struct coach coach = {.slot = slot, .items = items, .max = max};
+	int			quota = minting + HANDOFF_EXTRA;
 
-	n += collect_woken(slot, items + n, max - n);
+	collect_line(&coach);
+	collect_woken(&coach);
 	if (minting > 0)
-	{
-		int			quota = minting + HANDOFF_EXTRA;
-
-		if (quota > HANDOFF_MAX)
-			quota = HANDOFF_MAX;
-		if (quota > max - n)
-			quota = max - n;
-		n += collect_handoff(slot, items + n, quota);
-	}
-	return n;
+		collect_handoff(&coach, quota < HANDOFF_MAX ? quota : HANDOFF_MAX);
+	return coach.n;
 }
 
 /* ---- out of batches ---- */
@@ -455,6 +475,29 @@ learn(struct poll *poll, const struct outcome *outcome)
 	place_recount(subscription);
 }
 
+/*
+ * The call has left this poll. What it has claimed goes to the poll that took the
+ * call over, if that one waits somewhere; else it is given back.
+ */
+static void
+bequeath(struct poll *poll, const struct outcome *outcome)
+{
+	struct poll *heir = poll->heir;
+
+	while (heir != NULL && heir->call == NULL)
+		heir = heir->heir;
+	if (outcome->ntasks > 0 && heir != NULL && heir->place != RIDING)
+	{
+		place_leave(heir);
+		heir->slot = poll->slot;
+		heir->tried = true;
+		deliver(heir, outcome->tasks, outcome->ntasks);
+	}
+	else
+		release_all(shard_by_slot(poll->slot), outcome->tasks, outcome->ntasks);
+	free_poll(poll);
+}
+
 static void
 ride_ended(struct item *item, const struct outcome *outcome)
 {
@@ -468,10 +511,7 @@ ride_ended(struct item *item, const struct outcome *outcome)
 		poll->untried &= ~BIT(poll->slot);
 	}
 	if (poll->call == NULL)
-	{
-		release_all(shard_by_slot(poll->slot), outcome->tasks, outcome->ntasks);
-		free_poll(poll);
-	}
+		bequeath(poll, outcome);
 	else if (outcome->status != GRPC_OK && !outcome->lost)
 	{
 		struct call *call = poll->call;
@@ -534,6 +574,8 @@ poller_detach(struct item *item)
 	deadline_set(&poll->deadline, ghost->deadline.when, overdue);
 	deadline_clear(&ghost->deadline);
 	ghost->call = NULL;
+	ghost->heir = poll;
+	poll->ancestor = ghost;
 	place_poll(poll, ghost->slot);
 }
 

@@ -47,12 +47,10 @@ candidate(int n)
 	return shard_by_slot(n - 1 < home->slot ? n - 1 : n);
 }
 
-/* Ask the next shard that can be asked; refusal is the answer when there is none. */
+/* Ask the next shard that can be asked; the last refusal is the answer when none can. */
 static void
-ask_next(struct lookup *lookup, const struct refusal *refusal)
+ask_next(struct lookup *lookup, struct refusal refusal)
 {
-	struct refusal own;
-
 	while (lookup->next < shard_slots())
 	{
 		struct shard *shard = candidate(lookup->next++);
@@ -60,13 +58,9 @@ ask_next(struct lookup *lookup, const struct refusal *refusal)
 
 		if (submitted == SUBMIT_OK)
 			return;
-		if (refusal == NULL)
-		{
-			shard_refuse(shard, submitted, &own);
-			refusal = &own;
-		}
+		shard_refuse(shard, submitted, &refusal);
 	}
-	pending_refuse(&lookup->pending, refusal);
+	pending_refuse(&lookup->pending, &refusal);
 	free_lookup(lookup);
 }
 
@@ -77,7 +71,7 @@ looked_up(struct question *question, const PGresult *result, const struct refusa
 
 	if (result == NULL && refusal->status == GRPC_UNAVAILABLE && lookup->pending.call != NULL)
 	{
-		ask_next(lookup, refusal);
+		ask_next(lookup, *refusal);
 		return;
 	}
 	if (result == NULL)
@@ -128,7 +122,7 @@ rpc_list_workflows(struct call *call)
 	if (lookup == NULL)
 		return;
 	lookup->question.statement = SQL_WORKFLOWS;
-	ask_next(lookup, NULL);
+	ask_next(lookup, (struct refusal) {.status = GRPC_UNAVAILABLE});
 }
 
 /* ---- GetWorkflow ---- */
@@ -173,7 +167,7 @@ rpc_get_workflow(struct call *call)
 		snprintf(lookup->version, sizeof(lookup->version), "%d", request->version);
 		lookup->question.params[1] = lookup->version;
 	}
-	ask_next(lookup, NULL);
+	ask_next(lookup, (struct refusal) {.status = GRPC_UNAVAILABLE});
 }
 
 /* ---- RegisterWorkflow ---- */
@@ -247,7 +241,7 @@ registered(struct question *question, const PGresult *result, const struct refus
 	{
 		snprintf(registration->name, sizeof(registration->name), "%s", PQgetvalue(result, 0, 0));
 		snprintf(registration->version, sizeof(registration->version), "%s", PQgetvalue(result, 0, 1));
-		registration->nodes = atoll(PQgetvalue(result, 0, 2));
+		registration->nodes = strtoll(PQgetvalue(result, 0, 2), NULL, 10);
 	}
 	if (!registration->spread && !registration->failed)
 	{

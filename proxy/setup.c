@@ -121,7 +121,7 @@ judge_identity(struct setup *setup, const PGresult *result)
 		return;
 	}
 	if (!PQgetisnull(result, 0, IDENTITY_SHARD_ID) &&
-		atol(PQgetvalue(result, 0, IDENTITY_SHARD_ID)) != shard->entry->id)
+		strcmp(PQgetvalue(result, 0, IDENTITY_SHARD_ID), setup->claim) != 0)
 	{
 		snprintf(why, sizeof(why), "the database belongs to shard %s; correct the topology",
 				 PQgetvalue(result, 0, IDENTITY_SHARD_ID));

@@ -227,7 +227,7 @@ shard_check_identity(struct shard *shard, const PGresult *result, struct wig_err
 		shard_schema_lost(shard, "the database belongs to no shard");
 		return wig_fail(err, "the database belongs to no shard");
 	}
-	if (atol(PQgetvalue(result, 0, IDENTITY_SHARD_ID)) != shard->entry->id)
+	if (strtol(PQgetvalue(result, 0, IDENTITY_SHARD_ID), NULL, 10) != shard->entry->id)
 		return wig_fail(err, "the database belongs to shard %s",
 						PQgetvalue(result, 0, IDENTITY_SHARD_ID));
 	system = PQgetvalue(result, 0, IDENTITY_SYSTEM);
@@ -348,12 +348,12 @@ stop(void)
 }
 
 bool
-shards_start(struct topology *of, void (*serving) (void), void (*refused) (const char *reason),
+shards_start(struct topology *document, void (*serving) (void), void (*refused) (const char *reason),
 			 struct wig_error *err)
 {
 	static const struct drain_hook hook = {.name = "shards", .idle = idle, .stop = stop};
 
-	topology = of;
+	topology = document;
 	on_serving = serving;
 	on_refused = refused;
 	shards = xcalloc((size_t) topology->nshards, sizeof(*shards));

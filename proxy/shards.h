@@ -15,7 +15,7 @@
  * stays theirs. serving() runs when a shard can be used for the first time,
  * refused() when one is refused for good (and is tried again all the same).
  */
-extern bool shards_start(struct topology *topology, void (*serving) (void),
+extern bool shards_start(struct topology *document, void (*serving) (void),
 						 void (*refused) (const char *reason), struct wig_error *err);
 
 #endif							/* WIGGLE_PROXY_SHARDS_H */

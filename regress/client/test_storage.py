@@ -8,6 +8,7 @@ import grpc
 
 import world
 from harness import Proxy, topology, wait_for
+from relay import Relay
 from wigclient import NO_RETRY, Client, ClientTest, flow, fresh_name, plain
 
 
@@ -122,6 +123,100 @@ class HomeDown(OwnWorld):
         self.shards[0].start()
 
 
+class LostAnswers(ClientTest):
+    """What was applied is learnt by asking again, never guessed."""
+
+    def setUp(self):
+        self.shard = world.make_shard("lost-" + self.id().split(".")[-1][5:25])
+        self.addCleanup(self.shard.stop)
+        self.relay = Relay(self.shard.port)
+        self.addCleanup(self.relay.close)
+        document = topology(self.shard)
+        document["shards"][0]["primary"]["url"] = "postgresql://127.0.0.1:%d/wiggle" % self.relay.port
+        self.proxy = Proxy(world.AREA, document, name=self.id().split(".")[-1]).start()
+        self.addCleanup(self.proxy.stop)
+        self.client = Client(self.proxy.address)
+        self.addCleanup(self.client.close)
+        self.name = self.define("a", "b")
+
+    def lose(self, marker, for_good=False):
+        self.relay.lose_next(marker.encode(), for_good)
+
+    def lost(self, times):
+        self.assertEqual(self.relay.lost, times)
+
+    def test_a_start_is_made_once(self):
+        self.lose("only-once")
+        instance = self.client.start(self.name, correlation_id="only-once")
+        self.lost(1)
+        self.assertEqual(self.shard.psql("select id from wf_instance"), instance)
+
+    def test_a_report_counts_once(self):
+        self.client.start(self.name)
+        task = self.client.poll_one(self.name)
+        self.lose(task.task_id)
+        outcome = self.client.report(task, {"n": 1})
+        self.lost(1)
+        self.assertEqual(outcome.error_status, 0)
+        self.assertEqual(outcome.applied.instance_status, "RUNNING")
+        self.assertEqual(self.shard.psql("select count(*) from wf_token"), "2")
+        following = self.client.poll_one(self.name)
+        self.assertEqual(following.step_name, "b")
+        # and once more by the worker itself it is a conflict as ever
+        self.assertEqual(self.client.report(task).error_status, 409)
+        self.assertEqual(self.client.report(following).applied.instance_status, "COMPLETED")
+
+    def test_a_failure_spends_one_attempt(self):
+        instance = self.client.start(self.name)
+        task = self.client.poll_one(self.name)
+        self.lose(task.task_id)
+        self.client.fail(task)
+        self.lost(1)
+        self.assertEqual([t.attempt for t in self.client.get(instance).tokens], [1])
+
+    def test_a_heartbeat_is_repeated(self):
+        self.client.start(self.name)
+        task = self.client.poll_one(self.name)
+        self.lose(task.task_id)
+        reply = self.client.call("HeartbeatTask", task_id=task.task_id, lease_owner=task.lease_owner,
+                                 extend_millis=600000)
+        self.lost(1)
+        self.assertGreater(reply.lease_expires_at, task.lease_expires_at + 500000)
+
+    def test_what_a_lost_poll_claimed_comes_at_once(self):
+        instance = self.client.start(self.name)
+        self.lose("loser")
+        begin = time.monotonic()
+        task = self.client.poll_one(self.name, worker="loser", wait=20000)
+        self.lost(1)
+        self.assertEqual(task.instance_id, instance)
+        self.assertEqual(task.attempt, 1)
+        self.assertLess(time.monotonic() - begin, 5)
+        self.assertEqual(self.client.report(task).error_status, 0)
+
+    def test_a_registration_is_repeated(self):
+        name = fresh_name()
+        self.lose(name)
+        self.assertEqual(self.client.register(flow(name, "a")).name, name)
+        self.lost(1)
+
+    def test_a_cancel_is_repeated(self):
+        instance = self.client.start(self.name)
+        self.lose(instance)
+        self.assertEqual(self.client.call("CancelInstance", instance_id=instance).cancelled, instance)
+        self.lost(1)
+        self.assertEqual(self.client.status(instance), "CANCELLED")
+
+    def test_a_fate_that_cannot_be_learnt_is_internal(self):
+        self.lose("never-told", for_good=True)
+        with self.assertRaises(grpc.RpcError) as caught:
+            self.client.start(self.name, correlation_id="never-told", timeout=60)
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.INTERNAL)
+        self.assertRegex(caught.exception.details(), r"^internal error \(ref [0-9a-f]{8}\)$")
+        self.assertEqual(self.shard.psql("select count(*) from wf_instance"), "1")
+        self.refused(grpc.StatusCode.UNAVAILABLE, "*storage temporarily unavailable*", self.client.start, self.name)
+
+
 class Culprits(OwnWorld):
     def test_one_bad_item_never_fails_its_neighbours(self):
         name = self.define("a")
@@ -233,3 +328,67 @@ class Crowds(OwnWorld):
         self.assertEqual(len(set(ids)), 6000)
         self.assertEqual(sum(int(s.psql("select count(*) from wf_instance")) for s in self.shards), 6000)
         self.assertRegex(self.proxy.log(), r"spreads over \d lanes")
+
+
+class Startup(ClientTest):
+    """What a proxy finds when it starts."""
+
+    def setUp(self):
+        self.shard = world.make_shard("startup-" + self.id().split(".")[-1][5:25])
+        self.addCleanup(self.shard.stop)
+
+    def proxy_for(self, document, **settings):
+        proxy = Proxy(world.AREA, document, name=self.id().split(".")[-1], **settings)
+        self.addCleanup(proxy.stop)
+        return proxy
+
+    def refuses(self, document, *words, **settings):
+        proxy = self.proxy_for(document, **settings)
+        proxy.start(wait=False)
+        self.assertNotEqual(proxy.process.wait(30), 0)
+        for word in words:
+            self.assertIn(word, proxy.log())
+
+    def two(self, first="127.0.0.1", second="127.0.0.1", database="wiggle"):
+        document = topology(self.shard, self.shard)
+        for shard, host, name in zip(document["shards"], (first, second), ("wiggle", database)):
+            shard["primary"]["url"] = "postgresql://%s:%d/%s" % (host, self.shard.port, name)
+        return document
+
+    def test_one_database_under_two_names_is_found_out(self):
+        self.refuses(self.two(second="localhost"), "this is the same database as shard")
+
+    def test_two_databases_of_one_cluster_are_two_shards(self):
+        self.shard.psql("create database other", "postgres")
+        proxy = self.proxy_for(self.two(database="other")).start()
+        client = Client(proxy.address)
+        self.addCleanup(client.close)
+        name = fresh_name()
+        client.register(flow(name, "a"))
+        self.assertEqual({client.start(name).split(".")[1] for _ in range(4)}, {"s0", "s1"})
+        self.assertEqual([self.shard.psql("select count(*) from wf_instance", d) for d in ("wiggle", "other")],
+                         ["2", "2"])
+
+    def test_verifying_changes_nothing(self):
+        verify = {"WIGGLE_SCHEMA_MODE": "verify"}
+        self.refuses(topology(self.shard), "the extension wiggle is not installed", **verify)
+        self.shard.psql("create extension wiggle")
+        self.refuses(topology(self.shard), "the database belongs to no shard yet", "wiggle.shard_claim(0)", **verify)
+        self.shard.psql("select wiggle.shard_claim(0)")
+        self.proxy_for(topology(self.shard), **verify).start()
+
+    def test_a_shard_that_is_down_does_not_keep_the_others_from_starting(self):
+        other = world.make_shard("startup-down")
+        self.addCleanup(other.stop)
+        document = topology(self.shard, other)
+        other.stop()
+        proxy = self.proxy_for(document, WIGGLE_STARTUP_TIMEOUT_MILLIS=1000)
+        proxy.start(wait=False)
+        client = Client(proxy.address)
+        self.addCleanup(client.close)
+        method = client.method("HealthCheck")
+        self.assertEqual(method[1](method[0](), timeout=20, wait_for_ready=True).status, "UP")
+        self.assertFalse(proxy.ready())
+        self.refused(grpc.StatusCode.NOT_FOUND, "instance not found", client.get, "wfi.s0.0123456789abcdefghjkmn")
+        self.refused(grpc.StatusCode.UNAVAILABLE, "*storage temporarily unavailable*", client.get,
+                     "wfi.s1.0123456789abcdefghjkmn")

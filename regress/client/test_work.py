@@ -146,6 +146,11 @@ class Steps(WorkTest):
         context = {"blob": "x" * 1500000, "list": list(range(20000))}
         self.assertEqual(self.run_one(name, context)["context"], context)
 
+    def test_standard_streams_can_be_opened_by_name(self):
+        name = self.define({"task": "a"})
+        self.serve(name, "a=cat /dev/stdin >/dev/null && echo fine >/dev/stderr && echo '{\"out\":1}' >/dev/stdout")
+        self.assertEqual(self.run_one(name, {"in": 1})["context"], {"out": 1})
+
     def test_the_worker_file(self):
         name = self.define({"task": "list"}, {"task": "text"}, {"task": "mine"})
         folder = os.path.join(world.AREA, fresh_name("worker-dir"))
