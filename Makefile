@@ -22,9 +22,9 @@ EXT_SRCS = $(addprefix extension/,$(addsuffix .c, \
 	graph transition loops \
 	instance scope token view ready lease timer comp_log \
 	work event mint ending fork drive subflow task step_io start report signal_instance cancel claim \
-	expire batch \
+	expire schedule retention batch \
 	pass clock_worker launcher lifecycle \
-	api api_definition api_instance api_task api_batch api_cluster))
+	api api_definition api_instance api_task api_batch api_schedule api_cluster))
 
 ifeq ($(origin PGXS),command line)
 # ------------------------------------------------------- the extension alone

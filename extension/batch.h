@@ -59,5 +59,6 @@ extern void wig_batch_unpack(const NullableDatum *families, WigBatch *batch);
 #define WIG_MODE_BIT_FINAL			1
 #define WIG_MODE_BIT_COMPLETE		2
 #define WIG_MODE_BIT_ASKED_AGAIN	4
+#define WIG_MODE_BIT_GROUPED		8
 
 #endif							/* WIGGLE_BATCH_H */

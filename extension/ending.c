@@ -5,13 +5,16 @@
 #include "wiggle.h"
 
 #include "nodes/pg_list.h"
+#include "utils/timestamp.h"
 
 #include "comp_log.h"
 #include "ending.h"
 #include "event.h"
+#include "guc.h"
 #include "lease.h"
 #include "ready.h"
 #include "timer.h"
+#include "wake.h"
 
 static const char *const status_events[WIG_NINSTANCE_STATUSES] = {
 	[WIG_INSTANCE_COMPLETED] = WIG_EVENT_COMPLETED,
@@ -105,7 +108,12 @@ wig_end_instance(WigWork *work, WigInstance *inst, WigInstanceStatus status,
 	cancel_tokens(work, inst);
 	wig_instance_set_status(work->store, inst, status, reason, error, work->now);
 	wig_event_lifecycle(work, inst, status_events[status], reason, inst->error);
-	if (inst->parent_token_id != NULL && wig_instance_terminal(status))
+	if (!wig_instance_terminal(status))
+		return;
+	if (wig_retention >= 0)
+		wig_wake_at(WIG_DEADLINE_RETENTION,
+					TimestampTzPlusMilliseconds(work->now, wig_retention * INT64CONST(60000)));
+	if (inst->parent_token_id != NULL)
 		wig_work_add_errand(work, false, inst);
 }
 

@@ -16,6 +16,8 @@ int			wig_retry_park = 1000;
 int			wig_loop_max_iterations = 10000;
 int			wig_max_depth = 4000;
 int			wig_clock_batch = 500;
+int			wig_retention = 24 * 60;
+int			wig_event_retention = 7 * 24 * 60;
 int			wig_max_databases = 8;
 int			wig_max_queues = 128;
 bool		wig_allow_graph_replace = false;
@@ -64,6 +66,11 @@ wig_guc_define(void)
 							NULL,
 							&wig_default_lease, 30000, 1, INT_MAX,
 							PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomIntVariable("wiggle.event_retention",
+							"How long entries of the event log are kept.",
+							"Those that a registered consumer has not acknowledged are kept longer. -1 keeps all.",
+							&wig_event_retention, 7 * 24 * 60, -1, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MIN, NULL, NULL, NULL);
 	DefineCustomIntVariable("wiggle.loop_max_iterations",
 							"Iterations of a loop whose definition sets no budget of its own.",
 							NULL,
@@ -79,6 +86,11 @@ wig_guc_define(void)
 							 "Off, a step writes about half as much.",
 							 &wig_record_step_io, true,
 							 PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("wiggle.retention",
+							"How long instances are kept after they ended.",
+							"Live instances of any age stay. -1 keeps all.",
+							&wig_retention, 24 * 60, -1, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MIN, NULL, NULL, NULL);
 	DefineCustomIntVariable("wiggle.retry_park",
 							"A retry delayed at least this long is shown as WAITING, a shorter one as READY.",
 							NULL,

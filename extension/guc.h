@@ -11,6 +11,8 @@ extern int	wig_default_lease;	/* ms */
 extern int	wig_retry_park;				/* ms */
 extern int	wig_loop_max_iterations;
 extern int	wig_max_depth;			/* of sub-workflows */
+extern int	wig_retention;				/* minutes */
+extern int	wig_event_retention;		/* minutes */
 extern int	wig_clock_batch;			/* items a pass moves in one transaction */
 extern int	wig_max_databases;
 extern int	wig_max_queues;

@@ -15,6 +15,8 @@
 #include "guc.h"
 #include "lease.h"
 #include "pass.h"
+#include "retention.h"
+#include "schedule.h"
 #include "timer.h"
 
 /* An instance whose lock somebody holds is looked at again after this. */
@@ -166,7 +168,23 @@ pass_leases(WigDuty *duty, TimestampTz now)
 	return n == max && moved;
 }
 
+static bool
+pass_schedules(WigDuty *duty, TimestampTz now)
+{
+	int			max = wig_clock_batch;
+
+	return wig_schedule_fire_due(now, max, &duty->next) == max;
+}
+
+static bool
+pass_retention(WigDuty *duty, TimestampTz now)
+{
+	return wig_retention_purge(now, wig_clock_batch, &duty->next);
+}
+
 const WigPass wig_passes[WIG_NPASSES] = {
 	{"firing timers", WIG_DEADLINE_TIMER, pass_timers},
 	{"expiring leases", WIG_DEADLINE_LEASE, pass_leases},
+	{"firing schedules", WIG_DEADLINE_SCHEDULE, pass_schedules},
+	{"purging what has ended", WIG_DEADLINE_RETENTION, pass_retention},
 };

@@ -409,6 +409,28 @@ report_compensator(WigWork *work, const WigRun *run, WigTask *task, WigApplied *
 	return true;
 }
 
+/* What a call with several runs takes: LOCAL_ASYNC runs of instances that stand
+ * for themselves (Wiggle). */
+static bool
+check_grouped(const WigRun *run, const WigTask *task, WigRefusal *refusal)
+{
+	const struct wig_definition *def = task->inst.graph->def;
+	const struct wig_node *node = wig_graph_node(task->inst.graph, task->token.node);
+	const char *first = run->steps[0].node_id;
+
+	if (first != NULL && strcmp(first, node->id) != 0)
+		return wig_refuse(refusal, 409, "reported step %.64s but token %s is at %s", first,
+						  task->id, node->id);
+	if (task->inst.parent_token_id != NULL)
+		return wig_refuse(refusal, 409, "instance %s is a sub-workflow of another instance -- report this run singly",
+						  task->inst.id);
+	if (def->mode != WIG_MODE_LOCAL_ASYNC)
+		return wig_refuse(refusal, 409, "definition %s:%d runs %s; a batch takes only LOCAL_ASYNC runs -- report this run singly",
+						  def->name, def->version,
+						  wig_mode_name(def->mode == WIG_MODE_DEFAULT ? WIG_MODE_SERVER : def->mode));
+	return true;
+}
+
 bool
 wig_report(WigWork *work, const WigRun *run, WigApplied *applied, WigRefusal *refusal)
 {
@@ -419,7 +441,8 @@ wig_report(WigWork *work, const WigRun *run, WigApplied *applied, WigRefusal *re
 	memset(applied, 0, sizeof(*applied));
 	if (run->nsteps < 1)
 		return wig_refuse(refusal, 400, "report requires at least one step");
-	if (!wig_task_find(work, run->task_id, &task, refusal))
+	if (run->grouped ? !wig_task_find_now(work, run->task_id, &task, refusal)
+		: !wig_task_find(work, run->task_id, &task, refusal))
 		return false;
 	applied->status = task.inst.status;
 	if (run->asked_again && wig_task_was_settled_by(&task, run->owner))
@@ -427,11 +450,15 @@ wig_report(WigWork *work, const WigRun *run, WigApplied *applied, WigRefusal *re
 		find_leased_back(work, run, &task, applied);
 		return true;
 	}
+	/* In a group a compensator is told the status, and reports on its own. */
+	if (task.token.comp_seq != 0 && run->grouped)
+		return true;
 	if (task.token.comp_seq != 0)
 		return report_compensator(work, run, &task, applied, refusal);
 	if (!run->complete && task.inst.status != WIG_INSTANCE_RUNNING)
 		return true;
 	if (!wig_task_check_lease(work, run->owner, &task, refusal) ||
+		(run->grouped && !check_grouped(run, &task, refusal)) ||
 		!make_plan(work, run, &task, &plan, refusal))
 		return false;
 

@@ -44,6 +44,7 @@ typedef struct WigRun
 	bool		final;			/* the worker wants nothing leased back */
 	bool		complete;		/* CompleteTask: merge instead of replace */
 	bool		asked_again;	/* the first answer was lost */
+	bool		grouped;		/* came with other runs in one call: stricter rules */
 	const WigStep *steps;
 	int			nsteps;
 } WigRun;

@@ -4,6 +4,7 @@
  */
 #include "wiggle.h"
 
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 
@@ -14,6 +15,8 @@
 #include "subflow.h"
 #include "timer.h"
 #include "view.h"
+
+#define MAX_ERROR 1000
 
 static void
 child_completed(WigWork *work, WigInstance *parent, WigToken *token, const WigInstance *child)
@@ -35,6 +38,10 @@ child_failed(WigWork *work, WigInstance *parent, WigToken *token, const WigInsta
 	char	   *error = psprintf("sub-workflow '%s' %s%s%s", node->activity,
 								 wig_instance_status_name(child->status),
 								 child->error ? ": " : "", child->error ? child->error : "");
+
+	/* A deep chain must not carry every level's words to the top. */
+	if (strlen(error) > MAX_ERROR)
+		error[pg_mbcliplen(error, (int) strlen(error), MAX_ERROR)] = '\0';
 
 	token->finished_at = work->now;
 	wig_token_set_status(work->store, parent, token, WIG_TOKEN_AWAITING, WIG_TOKEN_FAILED, error);

@@ -14,19 +14,37 @@
 #include "task.h"
 #include "timer.h"
 
-bool
-wig_task_find(WigWork *work, const char *id, WigTask *task, WigRefusal *refusal)
+static bool
+find(WigWork *work, const char *id, bool skip_locked, WigTask *task, WigRefusal *refusal)
 {
 	char		instance_id[WIG_ID_MAX + 1];
 	int32		n;
+	bool		busy = false;
 
 	task->id = id;
 	if (id == NULL || !wig_task_id_parse(id, strlen(id), instance_id, &n) ||
-		!wig_instance_lock(work->store, instance_id, false, &task->inst, NULL) ||
+		!wig_instance_lock(work->store, instance_id, skip_locked, &task->inst, &busy) ||
 		!wig_token_read(work->store, &task->inst, n, &task->token))
+	{
+		if (busy)
+			return wig_refuse(refusal, 409, "instance of task %s is held by a concurrent operation or gone -- report this run singly",
+							  id);
 		return wig_refuse(refusal, 404, "task not found");
+	}
 	wig_work_tick(work);
 	return true;
+}
+
+bool
+wig_task_find(WigWork *work, const char *id, WigTask *task, WigRefusal *refusal)
+{
+	return find(work, id, false, task, refusal);
+}
+
+bool
+wig_task_find_now(WigWork *work, const char *id, WigTask *task, WigRefusal *refusal)
+{
+	return find(work, id, true, task, refusal);
 }
 
 const char *

@@ -22,6 +22,10 @@ typedef struct WigTask
 /* Lock the task's instance and read its token; false with 404 `task not found`. */
 extern bool wig_task_find(WigWork *work, const char *id, WigTask *task, WigRefusal *refusal);
 
+/* The same without waiting: false with 409 when another transaction holds it. */
+extern bool wig_task_find_now(WigWork *work, const char *id, WigTask *task,
+							  WigRefusal *refusal);
+
 /*
  * Is the token leased to this owner? False with 409. An expired lease that
  * nobody reclaimed is still good: there is no clock check (Wiggle).

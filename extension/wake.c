@@ -24,7 +24,7 @@ typedef struct Touched
 /* State of the running transaction, in TopTransactionContext. */
 static List *touched = NIL;
 static Touched *last = NULL;
-static TimestampTz earliest[WIG_NDEADLINES] = {WIG_NEVER, WIG_NEVER};
+static TimestampTz earliest[WIG_NDEADLINES] = {[0 ... WIG_NDEADLINES - 1] = WIG_NEVER};
 static bool due = false;		/* one of earliest[] is set */
 static bool lifecycle = false;
 static bool writing = false;

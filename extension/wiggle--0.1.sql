@@ -50,6 +50,7 @@ create table wf_instance (
 ) with (fillfactor = 80);
 create index wf_instance_correlation on wf_instance (correlation_id, no) where correlation_id is not null;
 create index wf_instance_parent on wf_instance (parent_token_id) where parent_token_id is not null;
+create index wf_instance_ended on wf_instance (updated_at) where status not in ('RUNNING', 'COMPENSATING');
 comment on table wf_instance is 'One row a workflow instance; its lock is what every change of the instance takes first.';
 comment on column wf_instance.no is 'Key of all rows of the instance: rises with its age (microseconds since 1970, made unique).';
 
@@ -148,12 +149,53 @@ create table wf_event (
 comment on table wf_event is 'The event log of this shard: one entry for each transition of an instance, and what handlers emit.';
 
 create table wf_event_cursor (
-	consumer			text collate "C" not null primary key,
+	consumer			text collate "C" not null,
+	shard				int not null,
 	acked				bigint not null,
-	created_at			timestamptz not null,
-	updated_at			timestamptz not null
+	updated_at			timestamptz not null,
+	primary key (consumer, shard)
 );
-comment on table wf_event_cursor is 'How far each consumer has acknowledged the event log.';
+comment on table wf_event_cursor is 'How far each consumer has acknowledged the event log of each shard; kept on the home shard.';
+
+create table wf_schedule (
+	id					text collate "C" not null primary key,
+	workflow			text collate "C" not null unique,
+	every_millis		bigint,
+	cron				text,
+	context				json not null,
+	next_fire_at		timestamptz not null,
+	created_at			timestamptz not null
+);
+comment on table wf_schedule is 'Schedules, on the home shard: one for each workflow, with an interval or a cron expression (UTC).';
+
+create table wf_placement (
+	generation			int not null,
+	active_from			timestamptz not null,
+	shard				int not null,
+	weight				int not null,
+	primary key (generation, shard)
+);
+comment on table wf_placement is 'Where instances that schedules start are minted, as proxies publish it on the home shard. Empty: here.';
+
+create table wf_outbox (
+	id					text collate "C" not null primary key,
+	shard				int not null,
+	workflow			text collate "C" not null,
+	correlation_id		text collate "C",
+	context				json not null,
+	created_at			timestamptz not null
+);
+comment on table wf_outbox is 'Instances due on another shard, their ids already minted; a proxy starts them there and removes the row.';
+
+create table wf_node (
+	id					text collate "C" not null primary key,
+	name				text not null,
+	first_heartbeat		timestamptz not null,
+	last_heartbeat		timestamptz not null,
+	workers				int not null,
+	polls				jsonb not null
+);
+comment on table wf_node is 'Proxies, on the home shard, and what their workers poll for.';
 
 create table wf_shard (
 	shard_id			int not null,
@@ -172,6 +214,10 @@ select pg_catalog.pg_extension_config_dump('wf_timer', '');
 select pg_catalog.pg_extension_config_dump('wf_comp_log', '');
 select pg_catalog.pg_extension_config_dump('wf_event', '');
 select pg_catalog.pg_extension_config_dump('wf_event_cursor', '');
+select pg_catalog.pg_extension_config_dump('wf_schedule', '');
+select pg_catalog.pg_extension_config_dump('wf_placement', '');
+select pg_catalog.pg_extension_config_dump('wf_outbox', '');
+select pg_catalog.pg_extension_config_dump('wf_node', '');
 select pg_catalog.pg_extension_config_dump('wf_shard', '');
 
 -- Types ----------------------------------------------------------------------
@@ -184,7 +230,8 @@ create type instance as (
 create type token as (
 	id text, node_id text, kind text, status text, activity text, attempt int,
 	available_at timestamptz, lease_owner text, last_error text,
-	started_at timestamptz, finished_at timestamptz, created_at timestamptz
+	started_at timestamptz, finished_at timestamptz, created_at timestamptz,
+	input text, output text
 );
 
 create type task as (
@@ -351,7 +398,7 @@ begin
 						 when 'J' then 'JOINED' when 'D' then 'DONE'
 						 when 'F' then 'FAILED' when 'C' then 'CANCELLED' end,
 		   d.node->>'activity', t.attempt, t.available_at, l.owner, t.last_error,
-		   coalesce(t.started_at, l.claimed_at), t.finished_at, t.created_at
+		   coalesce(t.started_at, l.claimed_at), t.finished_at, t.created_at, t.input, t.output
 	  from wiggle.wf_token t
 	  join (select e.node from wiggle.wf_definition f, json_array_elements(f.body->'nodes') e(node)
 			 where f.name = owner_row.workflow and f.version = owner_row.version) d
@@ -503,18 +550,18 @@ returns setof event
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
+	this_shard int := coalesce((select s.shard_id from wiggle.wf_shard s), 0);
 	cursor_at bigint;
 begin
 	if coalesce(btrim(consumer), '') = '' then
 		raise exception using errcode = 'WG400', message = 'a consumer name is required: the feed''s cursor is named, so two consumers with no name would share one place in the log';
 	end if;
-	select c.acked into cursor_at from wiggle.wf_event_cursor c where c.consumer = events.consumer;
+	select c.acked into cursor_at from wiggle.wf_event_cursor c
+	 where c.consumer = events.consumer and c.shard = this_shard;
 	if cursor_at is null then
 		cursor_at := case when start_from = 0 then wiggle.event_horizon() - 1
 						  when start_from < 0 then 0 else start_from end;
-		insert into wiggle.wf_event_cursor
-		values (consumer, cursor_at, (wiggle.version()).now, (wiggle.version()).now)
-		on conflict do nothing;
+		perform wiggle.cursor_register(consumer, array[this_shard], array[cursor_at]);
 	end if;
 	return query select * from wiggle.feed(cursor_at, events.max);
 end
@@ -525,13 +572,195 @@ comment on function events(text, int, bigint) is
 create function ack(consumer text, seq bigint) returns void
 language sql volatile security definer set search_path = pg_catalog, pg_temp
 as $$
-	update wiggle.wf_event_cursor c
-	   set acked = greatest(c.acked, least(ack.seq, wiggle.event_horizon() - 1)),
-		   updated_at = (wiggle.version()).now
-	 where c.consumer = ack.consumer
+	select wiggle.cursor_ack(consumer, array[coalesce((select s.shard_id from wiggle.wf_shard s), 0)],
+		array[least(seq, wiggle.event_horizon() - 1)])
 $$;
 comment on function ack(text, bigint) is
-'Acknowledges entries up to seq; never moves backwards; an unregistered consumer is ignored.';
+'Acknowledges entries of this shard''s log up to seq; never moves backwards; an unregistered consumer is ignored.';
+
+create function cursor_read(consumer text) returns table (shard int, acked bigint)
+language sql stable security definer set search_path = pg_catalog, pg_temp
+as $$
+	select c.shard, c.acked from wiggle.wf_event_cursor c
+	 where c.consumer = cursor_read.consumer order by c.shard
+$$;
+comment on function cursor_read(text) is 'Not for applications: a consumer''s place in the log of each shard.';
+
+create function cursor_register(consumer text, shards int[], at bigint[]) returns void
+language sql volatile security definer set search_path = pg_catalog, pg_temp
+as $$
+	insert into wiggle.wf_event_cursor
+	select cursor_register.consumer, p.shard, greatest(p.seq, 0), (wiggle.version()).now
+	  from unnest(shards, at) p(shard, seq)
+	on conflict do nothing
+$$;
+comment on function cursor_register(text, int[], bigint[]) is
+'Not for applications: registers a consumer where it is not yet.';
+
+create function cursor_ack(consumer text, shards int[], seqs bigint[]) returns void
+language sql volatile security definer set search_path = pg_catalog, pg_temp
+as $$
+	update wiggle.wf_event_cursor c
+	   set acked = greatest(c.acked, p.seq), updated_at = (wiggle.version()).now
+	  from unnest(shards, seqs) p(shard, seq)
+	 where c.consumer = cursor_ack.consumer and c.shard = p.shard and c.acked < p.seq
+$$;
+comment on function cursor_ack(text, int[], bigint[]) is
+'Not for applications: moves a consumer''s places forward, never back.';
+
+-- Schedules --------------------------------------------------------------------
+
+create type schedule_row as (
+	id text, workflow text, every_millis bigint, cron text, context jsonb,
+	next_fire_at timestamptz, created_at timestamptz
+);
+
+create function schedule(workflow text, every interval default null, cron text default null,
+	context jsonb default '{}') returns schedule_row
+language c volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
+as 'MODULE_PATHNAME', 'wig_schedule';
+comment on function schedule(text, interval, text, jsonb) is
+'Starts the latest version of a workflow again and again: every interval, or by a cron expression of five fields (UTC). Exactly one of the two. One schedule a workflow: a second call replaces cadence and context. WG400: bad cadence. WG404: unknown workflow.';
+
+create function unschedule(id text) returns void
+language sql volatile security definer set search_path = pg_catalog, pg_temp
+as $$ delete from wiggle.wf_schedule s where s.id = unschedule.id $$;
+comment on function unschedule(text) is 'Removes a schedule; one that does not exist is no error.';
+
+create function schedules() returns setof schedule_row
+language sql stable security definer set search_path = pg_catalog, pg_temp
+as $$
+	select s.id, s.workflow, s.every_millis, s.cron, s.context::jsonb, s.next_fire_at, s.created_at
+	  from wiggle.wf_schedule s order by s.id
+$$;
+comment on function schedules() is 'All schedules of this database.';
+
+create function publish_placement(generations jsonb) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+as $$
+begin
+	lock table wiggle.wf_placement in share row exclusive mode;
+	delete from wiggle.wf_placement;
+	insert into wiggle.wf_placement
+	select (g->>'id')::int, (g->>'activeFrom')::timestamptz, w.key::int, w.value::int
+	  from jsonb_array_elements(generations) g, jsonb_each_text(g->'weights') w
+	 where w.value::int > 0;
+end
+$$;
+comment on function publish_placement(jsonb) is
+'Not for applications: the topology''s generations, for instances that this home shard''s schedules start.';
+
+create function outbox(max int default 100)
+returns table (id text, shard int, workflow text, correlation_id text, context text)
+language sql stable security definer set search_path = pg_catalog, pg_temp
+as $$
+	select o.id, o.shard, o.workflow, o.correlation_id, o.context::text
+	  from wiggle.wf_outbox o order by o.created_at, o.id limit outbox.max
+$$;
+comment on function outbox(int) is 'Not for applications: instances to be started on other shards.';
+
+create function outbox_done(ids text[]) returns void
+language sql volatile security definer set search_path = pg_catalog, pg_temp
+as $$ delete from wiggle.wf_outbox o where o.id = any (ids) $$;
+comment on function outbox_done(text[]) is 'Not for applications: these were started on their shards.';
+
+-- Reading ----------------------------------------------------------------------
+
+create function backlog(max int default 100)
+returns table (workflow text, version int, queue text, ready_count int, oldest_available_at timestamptz)
+language sql stable security definer set search_path = pg_catalog, pg_temp
+as $$
+	select i.workflow, i.version, r.queue, count(*)::int, min(t.available_at)
+	  from wiggle.wf_ready r join wiggle.wf_instance i on i.no = r.instance
+	  join wiggle.wf_token t on t.instance = r.instance and t.n = r.n
+	 group by 1, 2, 3 order by 4 desc, 1, 2, 3 limit backlog.max
+$$;
+comment on function backlog(int) is 'Ready tasks by workflow, version and queue, most first.';
+
+create function step_stats(workflow text, version int default null, since timestamptz default '-infinity',
+	sample int default 10000)
+returns table (node_id text, name text, count bigint, mean_millis float8, p50 bigint, p95 bigint,
+	max bigint, wait_p50 bigint, wait_p95 bigint)
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+	wanted int := coalesce(nullif(greatest(step_stats.version, 0), 0),
+		(select max(d.version) from wiggle.wf_definition d where d.name = step_stats.workflow));
+	spec json := (select d.body from wiggle.wf_definition d
+				   where d.name = step_stats.workflow and d.version = wanted);
+begin
+	if spec is null then
+		raise exception using errcode = 'WG404', message = format('workflow ''%s'' not found', step_stats.workflow);
+	end if;
+	return query
+	with steps as (
+		select t.node, extract(epoch from t.finished_at - t.started_at) * 1000 as took,
+			   greatest(extract(epoch from t.started_at - t.available_at) * 1000, 0) as waited
+		  from wiggle.wf_instance i join wiggle.wf_token t on t.instance = i.no
+		 where i.workflow = step_stats.workflow and i.version = wanted and t.status = 'D'
+		   and t.comp_seq is null and t.started_at is not null and t.finished_at >= since
+		 order by i.no desc limit case when sample > 0 then sample else 10000 end
+	)
+	select s.node, n.node->>'name', count(*), avg(s.took)::float8,
+		   percentile_disc(0.5) within group (order by s.took::bigint),
+		   percentile_disc(0.95) within group (order by s.took::bigint), max(s.took)::bigint,
+		   percentile_disc(0.5) within group (order by s.waited::bigint),
+		   percentile_disc(0.95) within group (order by s.waited::bigint)
+	  from steps s join json_array_elements(spec->'nodes') n(node) on n.node->>'id' = s.node
+	 where n.node->>'kind' in ('TASK', 'PREDICATE')
+	 group by s.node, n.node->>'name' order by 6 desc, 1;
+end
+$$;
+comment on function step_stats(text, int, timestamptz, int) is
+'How long the steps of a version took and waited, in milliseconds, over its newest sample of finished steps. WG404: unknown workflow.';
+
+create function pending_signals()
+returns table (instance_id text, workflow text, signal text, since timestamptz, deadline timestamptz)
+language sql stable security definer set search_path = pg_catalog, pg_temp
+as $$
+	select i.id, i.workflow, coalesce(n.node->>'name', t.node), t.created_at,
+		   case when t.available_at > t.created_at then t.available_at end
+	  from wiggle.wf_token t join wiggle.wf_instance i on i.no = t.instance
+	  join wiggle.wf_definition d on d.name = i.workflow and d.version = i.version,
+	  json_array_elements(d.body->'nodes') n(node)
+	 where t.status = 'A' and n.node->>'id' = t.node and n.node->>'kind' = 'SIGNAL'
+	 order by t.created_at
+$$;
+comment on function pending_signals() is 'Signals that instances wait for, oldest first.';
+
+create function node_beat(id text, name text, workers int, polls jsonb) returns void
+language sql volatile security definer set search_path = pg_catalog, pg_temp
+as $$
+	insert into wiggle.wf_node
+	values (id, name, (wiggle.version()).now, (wiggle.version()).now, workers, polls)
+	on conflict on constraint wf_node_pkey do update
+	set last_heartbeat = excluded.last_heartbeat, workers = excluded.workers, polls = excluded.polls
+$$;
+comment on function node_beat(text, text, int, jsonb) is 'Not for applications: a proxy is alive.';
+
+create function node_leave(id text) returns void
+language sql volatile security definer set search_path = pg_catalog, pg_temp
+as $$
+	delete from wiggle.wf_node n
+	 where n.id = node_leave.id or n.last_heartbeat < (wiggle.version()).now - interval '1 hour'
+$$;
+comment on function node_leave(text) is 'Not for applications: a proxy stops.';
+
+create function nodes()
+returns table (id text, name text, first_heartbeat timestamptz, last_heartbeat timestamptz,
+	workers int, polls jsonb, alive boolean, leader boolean)
+language sql stable security definer set search_path = pg_catalog, pg_temp
+as $$
+	with n as (
+		select m.*, m.last_heartbeat > (wiggle.version()).now - interval '15 s' as alive
+		  from wiggle.wf_node m
+	)
+	select n.id, n.name, n.first_heartbeat, n.last_heartbeat, n.workers, n.polls, n.alive,
+		   n.alive and n.id = (select f.id from n f where f.alive order by f.first_heartbeat, f.id limit 1)
+	  from n order by n.first_heartbeat, n.id
+$$;
+comment on function nodes() is
+'Proxies of this cluster, longest-lived first; alive when heard from within 15 s. The leader is the longest-lived: a title, duties belong to each shard''s clock worker.';
 
 -- Shard, versions, clock -----------------------------------------------------
 
@@ -631,13 +860,15 @@ grant usage on schema @extschema@ to wiggle_reader, wiggle_worker, wiggle_client
 
 grant select on all tables in schema @extschema@ to wiggle_reader, wiggle_admin;
 grant execute on function definition(text, int), workflows(), instance(text), instances(text, text, text, int),
-	tokens(text), instance_row(wf_instance), shard(), @extschema@.version(), transitions()
+	tokens(text), instance_row(wf_instance), schedules(), backlog(int), step_stats(text, int, timestamptz, int),
+	pending_signals(), nodes(), shard(), @extschema@.version(), transitions()
 	to wiggle_reader, wiggle_client, wiggle_admin;
 grant execute on function poll(text, text[], int, interval, jsonb), complete(text, text, jsonb),
 	decide(text, text, boolean), fail(text, text, text, boolean), heartbeat(text, text, interval), report(jsonb)
 	to wiggle_worker;
 grant execute on function start(text, jsonb, int, text, text), mint(int), cancel(text, text),
-	signal(text, text, jsonb), events(text, int, bigint), ack(text, bigint) to wiggle_client;
+	signal(text, text, jsonb), schedule(text, interval, text, jsonb), unschedule(text),
+	events(text, int, bigint), ack(text, bigint) to wiggle_client;
 grant execute on all functions in schema @extschema@ to wiggle_admin;
 
 -- The clock worker of this database starts once this commits.

@@ -1,0 +1,236 @@
+/*
+ * schedule.c
+ *	  Cadences, and the firing of due schedules by the clock worker.
+ */
+#include "wiggle.h"
+
+#include "access/xact.h"
+#include "catalog/pg_type.h"
+#include "commands/async.h"
+#include "common/pg_prng.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
+#include "utils/timestamp.h"
+
+#include "clock.h"
+#include "cron.h"
+#include "errors.h"
+#include "mint.h"
+#include "schedule.h"
+#include "start.h"
+
+/* A schedule that cannot fire (its workflow is not registered) is tried again. */
+#define FAILED_RETRY_USECS	(5 * USECS_PER_SEC)
+
+/* One due row, copied out of SPI's memory. */
+typedef struct DueSchedule
+{
+	char	   *id;
+	char	   *workflow;
+	char	   *context;
+	WigCadence	cadence;
+	TimestampTz due_at;
+} DueSchedule;
+
+TimestampTz
+wig_schedule_next(const WigCadence *cadence, TimestampTz last, TimestampTz after)
+{
+	struct wig_cron cron;
+	struct wig_error err = {0};
+	int64		period = cadence->every_millis * 1000;
+	int64		next;
+
+	if (cadence->cron == NULL)
+		return after < last ? last : last + ((after - last) / period + 1) * period;
+
+	if (!wig_cron_parse(cadence->cron, &cron, &err))
+		ereport(ERROR, (errcode(ERRCODE_WIG_INVALID), errmsg("%s", err.message)));
+	if (!wig_cron_next(&cron, wig_to_micros(after) / USECS_PER_SEC, &next, &err))
+		ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("%s", err.message)));
+	return wig_from_millis(next * 1000);
+}
+
+/* The shard for the next instance, by the generation in force; -1: this one. */
+static int32
+pick_shard(TimestampTz now)
+{
+	Oid			types[] = {TIMESTAMPTZOID, FLOAT8OID};
+	/* By chance, in proportion to the weights: a schedule's share needs no memory. */
+	Datum		values[] = {
+		TimestampTzGetDatum(now), Float8GetDatum(pg_prng_double(&pg_global_prng_state))
+	};
+	bool		isnull;
+
+	if (SPI_execute_with_args("with present as (select generation from wiggle.wf_placement"
+							  "  where active_from <= $1 order by generation desc limit 1),"
+							  " slots as (select shard, sum(weight) over (order by shard) as upto,"
+							  "  sum(weight) over () as total from wiggle.wf_placement"
+							  "  where generation = (select generation from present))"
+							  " select shard from slots where upto > $2 * total order by upto limit 1",
+							  2, types, values, NULL, true, 1) != SPI_OK_SELECT)
+		elog(ERROR, "could not read wf_placement");
+	if (SPI_processed == 0)
+		return -1;
+	return DatumGetInt32(SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull));
+}
+
+static void
+start_here(const DueSchedule *s, const char *correlation)
+{
+	WigStart	start = {
+		.workflow = s->workflow,
+		.correlation_id = correlation,
+		.context = s->context,
+		.context_len = strlen(s->context)
+	};
+	WigStarted	started;
+	WigRefusal	refusal;
+	WigWork    *work = wig_work_begin(false);
+
+	if (!wig_start(work, &start, &started, &refusal))
+		wig_raise(&refusal);
+	wig_work_end(work);
+}
+
+static void
+leave_in_outbox(const DueSchedule *s, const char *correlation, int32 shard, TimestampTz now)
+{
+	Oid			types[] = {TEXTOID, INT4OID, TEXTOID, TEXTOID, TEXTOID, TIMESTAMPTZOID};
+	Datum		values[] = {
+		CStringGetTextDatum(wig_mint_id(shard)), Int32GetDatum(shard),
+		CStringGetTextDatum(s->workflow), CStringGetTextDatum(correlation),
+		CStringGetTextDatum(s->context), TimestampTzGetDatum(now)
+	};
+
+	if (SPI_execute_with_args("insert into wiggle.wf_outbox values ($1, $2, $3, $4, $5::json, $6)",
+							  lengthof(types), types, values, NULL, false, 0) != SPI_OK_INSERT)
+		elog(ERROR, "could not insert into wf_outbox");
+	Async_Notify("wiggle_outbox", "");
+}
+
+/* Move the due time on, if it still is what was read; false: somebody changed it. */
+static bool
+move_on(const DueSchedule *s, TimestampTz next)
+{
+	Oid			types[] = {TEXTOID, TIMESTAMPTZOID, TIMESTAMPTZOID};
+	Datum		values[] = {
+		CStringGetTextDatum(s->id), TimestampTzGetDatum(s->due_at), TimestampTzGetDatum(next)
+	};
+
+	if (SPI_execute_with_args("update wiggle.wf_schedule set next_fire_at = $3"
+							  " where id = $1 and next_fire_at = $2",
+							  lengthof(types), types, values, NULL, false, 0) != SPI_OK_UPDATE)
+		elog(ERROR, "could not update wf_schedule");
+	return SPI_processed == 1;
+}
+
+static void
+fire(const DueSchedule *s, TimestampTz now)
+{
+	char	   *correlation = psprintf("schedule:%s", s->id);
+	int32		shard;
+
+	/* One catch-up fire after a pause, then on time again. */
+	if (!move_on(s, wig_schedule_next(&s->cadence, s->due_at, now)))
+		return;
+	shard = pick_shard(now);
+	if (shard < 0 || shard == wig_shard_id())
+		start_here(s, correlation);
+	else
+		leave_in_outbox(s, correlation, shard, now);
+}
+
+/* False when it failed; the error is logged and the others go on. */
+static bool
+fire_carefully(const DueSchedule *s, TimestampTz now)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	volatile bool ok = true;
+
+	BeginInternalSubTransaction(NULL);
+	PG_TRY();
+	{
+		MemoryContextSwitchTo(context);
+		fire(s, now);
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		EmitErrorReport();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		ok = false;
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+	return ok;
+}
+
+static DueSchedule *
+read_due(TimestampTz now, int max, int *n)
+{
+	Oid			types[] = {TIMESTAMPTZOID};
+	Datum		values[] = {TimestampTzGetDatum(now)};
+	DueSchedule *due;
+
+	if (SPI_execute_with_args("select id, workflow, context, every_millis, cron, next_fire_at"
+							  " from wiggle.wf_schedule where next_fire_at <= $1"
+							  " order by next_fire_at, id for update skip locked",
+							  1, types, values, NULL, false, max) != SPI_OK_SELECT)
+		elog(ERROR, "could not read wf_schedule");
+	*n = (int) SPI_processed;
+	due = palloc0(sizeof(DueSchedule) * (*n + 1));
+	for (int i = 0; i < *n; i++)
+	{
+		HeapTuple	row = SPI_tuptable->vals[i];
+		TupleDesc	desc = SPI_tuptable->tupdesc;
+		bool		isnull;
+
+		due[i].id = SPI_getvalue(row, desc, 1);
+		due[i].workflow = SPI_getvalue(row, desc, 2);
+		due[i].context = SPI_getvalue(row, desc, 3);
+		due[i].cadence.every_millis = DatumGetInt64(SPI_getbinval(row, desc, 4, &isnull));
+		due[i].cadence.cron = SPI_getvalue(row, desc, 5);
+		due[i].due_at = DatumGetTimestampTz(SPI_getbinval(row, desc, 6, &isnull));
+	}
+	return due;
+}
+
+static TimestampTz
+next_due(void)
+{
+	bool		isnull;
+	Datum		value;
+
+	if (SPI_execute("select min(next_fire_at) from wiggle.wf_schedule", false, 1) != SPI_OK_SELECT)
+		elog(ERROR, "could not read wf_schedule");
+	value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull);
+	return isnull ? WIG_NEVER : DatumGetTimestampTz(value);
+}
+
+int
+wig_schedule_fire_due(TimestampTz now, int max, TimestampTz *next)
+{
+	int			n;
+	bool		failed = false;
+	DueSchedule *due;
+
+	SPI_connect();
+	due = read_due(now, max, &n);
+	for (int i = 0; i < n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		failed |= !fire_carefully(&due[i], now);
+	}
+	*next = next_due();
+	SPI_finish();
+	if (failed)
+		*next = Max(*next, now + FAILED_RETRY_USECS);
+	return failed ? 0 : n;
+}
