@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "definition_impl.h"
 #include "flow_impl.h"
 #include "textbuf.h"
 
@@ -62,6 +63,8 @@ new_node(struct compiler *c, value_t *where, enum wig_kind kind, const char *nam
 		FAIL(c, where, "the workflow has more than %d nodes", MAX_NODES);
 		return NULL;
 	}
+	if (!wig_flow_check_width(c, where, "name", name, WIG_MAX_NAME))
+		return NULL;
 	if (addressed && name_is_taken(c, name))
 	{
 		FAIL(c, where, "duplicate step name '%s' in workflow %s", name, c->workflow);
@@ -93,7 +96,11 @@ new_work(struct compiler *c, value_t *where, enum wig_kind kind, const char *nam
 	node->activity = concat(c, c->workflow, "#", name);
 	node->queue = queue == NULL ? c->default_queue : queue;
 	node->retry = retry;
-	return node->activity == NULL ? NULL : node;
+	if (node->activity == NULL ||
+		!wig_flow_check_width(c, where, "workflow and step name", node->activity, WIG_MAX_ACTIVITY) ||
+		!wig_flow_check_width(c, where, "queue", node->queue, WIG_MAX_NAME))
+		return NULL;
+	return node;
 }
 
 static bool
@@ -145,15 +152,21 @@ compile_work(struct compiler *c, struct stream *s, value_t *step, const char *op
 	const char *name = wig_flow_need_text(c, step, op);
 	const struct wig_retry *retry;
 	const char *queue;
+	bool		compensable;
 	struct draft *node;
 
 	if (name == NULL || !wig_flow_optional_text(c, step, "queue", &queue) ||
-		(retry = wig_flow_parse_retry(c, step)) == NULL)
+		(retry = wig_flow_parse_retry(c, step)) == NULL ||
+		!wig_flow_optional_bool(c, step, "compensable", &compensable))
 		return false;
+	if (compensable && strcmp(op, "gate") == 0)
+		return FAIL(c, wig_flow_get(step, "compensable"),
+					"gate '%s' cannot be compensable: it changes nothing", name);
 	node = new_work(c, step, strcmp(op, "gate") == 0 ? WIG_PREDICATE : WIG_TASK, name,
 					queue, retry);
 	if (node == NULL)
 		return false;
+	node->compensable = compensable;
 	attach(s, node);
 	if (node->kind == WIG_PREDICATE)
 	{
@@ -161,7 +174,8 @@ compile_work(struct compiler *c, struct stream *s, value_t *step, const char *op
 		if (node->alt == NULL)
 		{
 			node->alt = new_node(c, step, WIG_END, "end");
-			if (node->alt == NULL || (node->alt->reason = concat(c, "gated", ":", name)) == NULL)
+			if (node->alt == NULL || (node->alt->reason = concat(c, "gated", ":", name)) == NULL ||
+				!wig_flow_check_width(c, step, "reason", node->alt->reason, WIG_MAX_NAME))
 				return false;
 		}
 	}
@@ -274,6 +288,23 @@ compile_branch(struct compiler *c, value_t *steps, const char *name, struct draf
 	return branch.start;
 }
 
+/*
+ * The step that merges what the branches of a fork or the items of a fork_each came
+ * to. With a name of its own it takes the queue and retry that stand beside its
+ * operator; what Wiggle's own shorthand has is named by it and has defaults only.
+ */
+static struct draft *
+new_combine(struct compiler *c, value_t *step, const char *given, const char *derived)
+{
+	const struct wig_retry *retry = &wig_retry_forever;
+	const char *queue = NULL;
+
+	if (given != NULL && (!wig_flow_optional_text(c, step, "queue", &queue) ||
+						  (retry = wig_flow_parse_retry(c, step)) == NULL))
+		return NULL;
+	return new_work(c, step, WIG_TASK, given != NULL ? given : derived, queue, retry);
+}
+
 /* Behind a join: the step that merges, and whatever it leaves open. */
 static bool
 append_combine(struct compiler *c, struct stream *s, struct draft *join, struct draft *combine)
@@ -289,11 +320,12 @@ compile_fork(struct compiler *c, struct stream *s, value_t *step, const char *op
 {
 	value_t    *value = wig_flow_get(step, op);
 	const char *combine_name = "combine:";
+	const char *given;
 	struct draft *fork;
 	struct draft *join;
 	struct draft *combine;
 
-	if (!wig_flow_need_map(c, value, "fork"))
+	if (!wig_flow_need_map(c, value, "fork") || !wig_flow_optional_text(c, step, "combine", &given))
 		return false;
 	if (value->n < 2)
 		return FAIL(c, value, "fork needs at least two branches");
@@ -320,7 +352,7 @@ compile_fork(struct compiler *c, struct stream *s, value_t *step, const char *op
 			return false;
 		fork->branches[fork->nbranches++] = start;
 	}
-	combine = new_work(c, step, WIG_TASK, combine_name, NULL, &wig_retry_forever);
+	combine = new_combine(c, step, given, combine_name);
 	if (combine != NULL)
 	{
 		combine->arm_names = fork->arm_names;
@@ -333,7 +365,7 @@ compile_fork(struct compiler *c, struct stream *s, value_t *step, const char *op
 static struct draft *
 new_collect(struct compiler *c, value_t *step, const char *name, const char *fork_name)
 {
-	struct draft *combine = new_work(c, step, WIG_TASK, name, NULL, &wig_retry_forever);
+	struct draft *combine = new_combine(c, step, name, NULL);
 
 	if (combine == NULL)
 		return NULL;
@@ -357,7 +389,8 @@ compile_fork_each(struct compiler *c, struct stream *s, value_t *step, const cha
 		(over = wig_flow_need_text(c, value, "over")) == NULL ||
 		(as = wig_flow_need_text(c, value, "as")) == NULL ||
 		!wig_flow_optional_text(c, value, "name", &name) ||
-		!wig_flow_optional_text(c, value, "combine", &combine) ||
+		!wig_flow_optional_text(c, wig_flow_get(value, "combine") != NULL ? value : step,
+								"combine", &combine) ||
 		(body = wig_flow_need_list(c, value, "body", "fork_each body")) == NULL)
 		return false;
 	if (body->n == 0)
@@ -632,7 +665,10 @@ compile_head(struct compiler *c, value_t *root, int64_t *version)
 	if (!wig_flow_need_map(c, root, "document"))
 		return false;
 	c->workflow = wig_flow_need_text(c, root, "workflow");
-	if (c->workflow == NULL || !wig_flow_optional_text(c, root, "defaultQueue", &c->default_queue))
+	if (c->workflow == NULL ||
+		!wig_flow_check_width(c, wig_flow_get(root, "workflow"), "workflow name", c->workflow,
+							  WIG_MAX_NAME) ||
+		!wig_flow_optional_text(c, root, "defaultQueue", &c->default_queue))
 		return false;
 	if (c->default_queue == NULL)
 		c->default_queue = c->workflow;

@@ -36,6 +36,7 @@ struct draft
 	int			narms;
 	const char *collect_key;
 	int			loop_budget;
+	bool		compensable;
 	struct draft *later;		/* the node created after this one */
 };
 
@@ -89,6 +90,14 @@ extern bool wig_flow_need_duration(struct compiler *c, value_t *map, const char 
 /* Absent and null give NULL in *text. */
 extern bool wig_flow_optional_text(struct compiler *c, value_t *map, const char *key,
 								   const char **text);
+
+/* Absent and null are false. */
+extern bool wig_flow_optional_bool(struct compiler *c, value_t *map, const char *key,
+								   bool *result);
+
+/* Texts of more than max characters are refused at their place. */
+extern bool wig_flow_check_width(struct compiler *c, value_t *where, const char *what,
+								 const char *text, size_t max);
 
 /* The retry policy beside an operator; Wiggle's default is to retry for ever. */
 extern const struct wig_retry *wig_flow_parse_retry(struct compiler *c, value_t *step);

@@ -98,6 +98,30 @@ wig_flow_optional_text(struct compiler *c, value_t *map, const char *key, const 
 }
 
 bool
+wig_flow_optional_bool(struct compiler *c, value_t *map, const char *key, bool *result)
+{
+	value_t    *value = wig_flow_get(map, key);
+	bool		is_word = value != NULL && value->type == WIG_FLOW_SCALAR && !value->quoted;
+
+	*result = is_word && strcmp(value->text, "true") == 0;
+	return *result || value == NULL || value->type == WIG_FLOW_NULL ||
+		(is_word && strcmp(value->text, "false") == 0) ||
+		FAIL(c, value, "'%s' must be true or false", key);
+}
+
+bool
+wig_flow_check_width(struct compiler *c, value_t *where, const char *what, const char *text,
+					 size_t max)
+{
+	size_t		n = 0;
+
+	for (const char *p = text; *p != '\0'; p++)
+		n += ((unsigned char) *p & 0xC0) != 0x80;
+	return n <= max ||
+		FAIL(c, where, "%s is longer than %zu characters: '%s'", what, max, text);
+}
+
+bool
 wig_flow_need_integer(struct compiler *c, value_t *map, const char *key, int64_t *result)
 {
 	value_t    *value = wig_flow_get(map, key);

@@ -77,6 +77,8 @@ put_node(struct wig_text *out, const struct draft *node)
 	put_number(out, "loopBudget", node->loop_budget);
 	if (node->retry != NULL)
 		put_retry(out, node->retry);
+	if (node->compensable)
+		wig_text_puts(out, ",\"compensable\":true");
 	put_lists(out, node);
 	wig_text_puts(out, node->kind == WIG_END ? ",\"success\":true}" : "}");
 }

@@ -130,6 +130,105 @@ test_fork(void **state)
 				"start fork1; end8 END 'end'; fork1 FORK 'fork' |n3 |n4; join2 JOIN 'join' >n6 expects 2; "
 				"n3 TASK 'charge' >join2; n4 PREDICATE 'fragile' >n5 !join2; n5 TASK 'wrap' >join2; "
 				"n6 TASK 'combine:pay,ship' >n7 arm pay arm ship; n7 TASK 'done' >end8");
+	check_graph(HEAD "- fork: {a: [{task: a}], b: [{task: b}]}\n  combine: both\n",
+				"start fork1; end6 END 'end'; fork1 FORK 'fork' |n3 |n4; join2 JOIN 'join' >n5 expects 2; "
+				"n3 TASK 'a' >join2; n4 TASK 'b' >join2; n5 TASK 'both' >end6 arm a arm b");
+}
+
+/* Queue and retry beside a fork are those of a combine with a name. */
+static void
+test_combine_settings(void **state)
+{
+	static const char *const texts[] = {
+		HEAD "- fork: {a: [{task: a}], b: [{task: b}]}\n  combine: c\n  queue: q\n  retry: none\n",
+		HEAD "- fork_each: {over: o, as: i, combine: c, body: [{task: a}]}\n  queue: q\n  retry: none\n",
+		HEAD "- fork_each: {over: o, as: i, body: [{task: a}]}\n  combine: c\n  queue: q\n  retry: none\n"
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+	{
+		struct wig_error err = {0};
+		char	   *json = wig_flow_from_yaml(texts[i], strlen(texts[i]), &err);
+		struct wig_definition *def;
+		int			found = 0;
+
+		if (json == NULL)
+			fail_msg("%s", err.message);
+		def = wig_definition_parse(json, strlen(json), &err);
+		assert_non_null(def);
+		for (int n = 0; n < def->nnodes; n++)
+		{
+			if (def->nodes[n].narms == 0 && def->nodes[n].collect_key == NULL)
+				continue;
+			assert_string_equal(def->nodes[n].name, "c");
+			assert_string_equal(def->nodes[n].queue, "q");
+			assert_int_equal(def->nodes[n].retry.max_attempts, 1);
+			found++;
+		}
+		assert_int_equal(found, 1);
+		wig_definition_free(def);
+		free(json);
+	}
+}
+
+static void
+test_compensable(void **state)
+{
+	static const char text[] = HEAD "- {task: a, compensable: true}\n- {task: b, compensable: false}\n- effect: c\n";
+	struct wig_error err = {0};
+	struct wig_definition *def;
+	char	   *json = wig_flow_from_yaml(text, strlen(text), &err);
+
+	(void) state;
+	assert_non_null(json);
+	def = wig_definition_parse(json, strlen(json), &err);
+	assert_non_null(def);
+	assert_true(def->nodes[wig_definition_node(def, "n1", 2)].compensable);
+	assert_false(def->nodes[wig_definition_node(def, "n2", 2)].compensable);
+	assert_false(def->nodes[wig_definition_node(def, "n3", 2)].compensable);
+	wig_definition_free(def);
+	free(json);
+}
+
+/* A name that is too long is refused at its place, not somewhere in the compiled graph. */
+static void
+test_widths(void **state)
+{
+	static const char *const forms[] = {
+		"workflow: %s\nsteps:\n- task: a\n",
+		HEAD "- task: %s\n", HEAD "- gate: %s\n", HEAD "- {sleep: {for: 1s, name: %s}}\n",
+		HEAD "- await_signal: %s\n", HEAD "- sub_workflow: %s\n", HEAD "- {task: a, queue: %s}\n",
+		HEAD "- fork: {a: [{task: a}], b: [{task: b}]}\n  combine: %s\n",
+		HEAD "- do_while: {while: %s, body: [{task: a}]}\n"
+	};
+	char		name[202];
+
+	(void) state;
+	memset(name, 'x', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
+	{
+		struct wig_error err = {0};
+		char		text[512];
+
+		snprintf(text, sizeof(text), forms[i], name);
+		assert_null(wig_flow_from_yaml(text, strlen(text), &err));
+		if (err.line != (i == 0 ? 1 : 3) || err.column == 0 ||
+			strstr(err.message, "is longer than 200 characters: 'xxx") == NULL)
+			fail_msg("%d:%d %s", err.line, err.column, err.message);
+	}
+	memset(name, 'y', 195);
+	name[195] = '\0';
+	{
+		struct wig_error err = {0};
+		char		text[512];
+
+		snprintf(text, sizeof(text), HEAD "- gate: %s\n", name);
+		assert_null(wig_flow_from_yaml(text, strlen(text), &err));
+		assert_int_equal(err.line, 3);
+		assert_non_null(strstr(err.message, "reason is longer than 200 characters: 'gated:yyy"));
+	}
 }
 
 static void
@@ -308,6 +407,10 @@ static const struct
 	{HEAD "- fork: [a]\n", 3, "fork must be a mapping, got a list"},
 	{HEAD "- fork_each: {over: a, as: b, body: []}\n", 3, "fork_each body must not be empty"},
 	{HEAD "- fork_each: {as: b, body: [{task: a}]}\n", 3, "'over' is required"},
+	{HEAD "- {task: a, compensable: yes}\n", 3, "'compensable' must be true or false"},
+	{HEAD "- gate: a\n  compensable: true\n", 4, "gate 'a' cannot be compensable"},
+	{HEAD "- fork: {a: [{task: a}], b: [{task: b}]}\n  combine: [c]\n", 4, "'combine' must be text, got a list"},
+	{HEAD "- fork: {a: [{task: a}], b: [{task: b}]}\n  combine: a\n", 3, "duplicate step name 'a'"},
 	{HEAD "- do_while: {while: a, body: []}\n", 3, "do_while body must not be empty"},
 	{HEAD "- do_while: {while: a, maxIterations: 0, body: [{task: b}]}\n", 3, "doWhile 'a' maxIterations must be positive"},
 	{HEAD "- choose: []\n", 3, "choose needs at least one case"},
@@ -381,6 +484,9 @@ main(void)
 		cmocka_unit_test(test_sub_workflow),
 		cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_nested_fork),
+		cmocka_unit_test(test_combine_settings),
+		cmocka_unit_test(test_compensable),
+		cmocka_unit_test(test_widths),
 		cmocka_unit_test(test_fork_each),
 		cmocka_unit_test(test_choose),
 		cmocka_unit_test(test_do_while),
