@@ -1,6 +1,6 @@
 /*
  * cmd_instance.c
- *	  wiggle start, get, list, cancel.
+ *	  wiggle start, get, list, signal, cancel.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,8 +9,8 @@
 
 #include "output.h"
 #include "session.h"
+#include "show.h"
 #include "source.h"
-#include "value.h"
 #include "wiggle.pb-c.h"
 
 #define FIRST_PAUSE_MS	50		/* between looks at an instance that is waited for */
@@ -20,6 +20,7 @@
 static enum exit_status run_start(struct session *session, const struct arguments *args);
 static enum exit_status run_get(struct session *session, const struct arguments *args);
 static enum exit_status run_list(struct session *session, const struct arguments *args);
+static enum exit_status run_signal(struct session *session, const struct arguments *args);
 static enum exit_status run_cancel(struct session *session, const struct arguments *args);
 
 static const struct option start_options[] = {
@@ -98,6 +99,33 @@ const struct command command_list = {
 	.run = run_list
 };
 
+static const struct option signal_options[] = {
+	{"payload", 'p', "JSON", "merged into the context: JSON text, @FILE, or - (default: nothing)"},
+	{NULL, 0, NULL, NULL}
+};
+
+const struct command command_signal = {
+	.name = "signal",
+	.words = "ID NAME",
+	.min_words = 2,
+	.max_words = 2,
+	.summary = "deliver a signal to an instance that waits for it",
+	.details =
+	"The members of the payload are merged into the context of the step that waits; a null\n"
+	"member deletes its key. A signal that the instance does not wait for is refused, it is\n"
+	"not kept until it does. \"wiggle get\" shows what an instance waits for.\n"
+	"\n"
+	"A signal whose answer was lost is not repeated: the message says that it may have\n"
+	"been delivered.\n"
+	"\n"
+	"Examples:\n"
+	"  wiggle signal wfi.s0.01m446vf3rya1rekthaps4 paid\n"
+	"  wiggle signal wfi.s0.01m446vf3rya1rekthaps4 approved --payload '{\"by\": \"ada\"}'\n",
+	.options = signal_options,
+	.calls = true,
+	.run = run_signal
+};
+
 static const struct option cancel_options[] = {
 	{"reason", 0, "TEXT", "why, up to 200 characters (default \"cancelled via API\")"},
 	{NULL, 0, NULL, NULL}
@@ -118,173 +146,6 @@ const struct command command_cancel = {
 	.calls = true,
 	.run = run_cancel
 };
-
-/* ---- showing an instance ---- */
-
-/* A Value field as JSON text; null when it is absent or cannot be read. */
-static void
-context_json(const ProtobufCBinaryData *value, struct buf *out)
-{
-	if (!value_to_json(value->data, value->len, out, NULL))
-		buf_text(out, "null");
-}
-
-/* proto3's optional strings arrive as oneofs. */
-static const char *
-optional_text(int which, const char *text)
-{
-	return which == 0 ? NULL : text;
-}
-
-static const char *
-termination_reason(const PB(InstanceView) *view)
-{
-	return optional_text(view->has_termination_reason_case, view->termination_reason);
-}
-
-static const char *
-instance_error(const PB(InstanceView) *view)
-{
-	return optional_text(view->has_error_case, view->error);
-}
-
-/* The members of an instance, the context last. */
-static void
-put_instance(struct buf *out, const PB(InstanceView) *view)
-{
-	struct buf	context = BUF_INIT;
-	char		created[40];
-	char		updated[40];
-
-	format_time(view->created_at, created);
-	format_time(view->updated_at, updated);
-	context_json(&view->context, &context);
-	json_text(out, "id", view->id);
-	json_text(out, "workflow", view->workflow);
-	json_number(out, "version", view->version);
-	json_text(out, "status", view->status);
-	json_text(out, "termination_reason", termination_reason(view));
-	json_text(out, "error", instance_error(view));
-	json_text(out, "created_at", created);
-	json_text(out, "updated_at", updated);
-	json_raw(out, "context", (const char *) context.data, context.len);
-	buf_free(&context);
-}
-
-static void
-put_time(struct buf *out, const char *key, int64_t ms)
-{
-	char		time[40];
-
-	format_time(ms, time);
-	json_text(out, key, time[0] == '\0' ? NULL : time);
-}
-
-static void
-put_token(struct buf *out, const PB(Token) *token)
-{
-	json_open(out, NULL, '{');
-	json_text(out, "id", token->id);
-	json_text(out, "node_id", token->node_id);
-	json_text(out, "kind", token->kind);
-	json_text(out, "status", token->status);
-	json_text(out, "activity", token->activity[0] == '\0' ? NULL : token->activity);
-	json_number(out, "attempt", token->attempt);
-	put_time(out, "available_at", token->available_at);
-	json_text(out, "lease_owner", optional_text(token->has_lease_owner_case, token->lease_owner));
-	json_text(out, "last_error", optional_text(token->has_last_error_case, token->last_error));
-	put_time(out, "started_at", token->has_started_at_case == 0 ? 0 : token->started_at);
-	put_time(out, "finished_at", token->has_finished_at_case == 0 ? 0 : token->finished_at);
-	json_close(out, '}');
-}
-
-static void
-print_instance_json(const PB(InstanceDetail) *detail)
-{
-	struct buf	out = BUF_INIT;
-
-	json_open(&out, NULL, '{');
-	put_instance(&out, detail->instance);
-	json_open(&out, "tokens", '[');
-	for (size_t i = 0; i < detail->n_tokens; i++)
-		put_token(&out, detail->tokens[i]);
-	json_close(&out, ']');
-	json_close(&out, '}');
-	print_buf(&out);
-	buf_free(&out);
-}
-
-static void
-print_fact(const char *name, const char *value)
-{
-	if (value != NULL && value[0] != '\0')
-		printf("%-10s  %s\n", name, value);
-}
-
-static void
-print_tokens(const PB(InstanceDetail) *detail)
-{
-	static const char *const headings[] = {"NODE", "KIND", "STATUS", "ACTIVITY", "ATTEMPT", "LAST ERROR"};
-	struct table table;
-
-	if (detail->n_tokens == 0)
-		return;
-	table_start(&table, 6, headings);
-	for (size_t i = 0; i < detail->n_tokens; i++)
-	{
-		const PB(Token) *token = detail->tokens[i];
-		char		attempt[16];
-		const char *cells[] = {
-			token->node_id, token->kind, token->status, token->activity, attempt,
-			optional_text(token->has_last_error_case, token->last_error)
-		};
-
-		snprintf(attempt, sizeof(attempt), "%d", (int) token->attempt);
-		table_row(&table, cells);
-	}
-	putchar('\n');
-	table_print(&table, stdout);
-	table_free(&table);
-}
-
-static void
-print_instance_text(const PB(InstanceDetail) *detail)
-{
-	const PB(InstanceView) *view = detail->instance;
-	struct buf	context = BUF_INIT;
-	struct buf	pretty = BUF_INIT;
-	char		version[16];
-	char		created[40];
-	char		updated[40];
-
-	snprintf(version, sizeof(version), "%d", (int) view->version);
-	format_time(view->created_at, created);
-	format_time(view->updated_at, updated);
-	print_fact("id", view->id);
-	print_fact("workflow", view->workflow);
-	print_fact("version", version);
-	print_fact("status", view->status);
-	print_fact("reason", termination_reason(view));
-	print_fact("error", instance_error(view));
-	print_fact("created", created);
-	print_fact("updated", updated);
-	print_tokens(detail);
-	context_json(&view->context, &context);
-	json_indent((const char *) context.data, context.len, &pretty);
-	printf("\ncontext ");
-	print_buf(&pretty);
-	buf_free(&context);
-	buf_free(&pretty);
-}
-
-static void
-print_instance(const struct session *session, const PB(InstanceDetail) *detail)
-{
-	if (session->json)
-		print_instance_json(detail);
-	else
-		print_instance_text(detail);
-}
 
 /* ---- waiting for an instance ---- */
 
@@ -343,7 +204,7 @@ await(struct session *session, const char *id, int64_t timeout_ms)
 		over = uv_now(&session->loop) >= deadline;
 		if (ended || over)
 		{
-			print_instance(session, detail);
+			show_instance(session->json, detail);
 			status = strcmp(detail->instance->status, "COMPLETED") == 0
 				? EXIT_DONE : EXIT_NOT_COMPLETED;
 			if (!ended)
@@ -417,7 +278,6 @@ run_start(struct session *session, const struct arguments *args)
 	PB(StartInstanceRequest) request = PB_INIT(START_INSTANCE_REQUEST);
 	const char *context = options_value(args, "context");
 	const char *correlation_id = options_value(args, "correlation-id");
-	struct buf	text = BUF_INIT;
 	struct buf	value = BUF_INIT;
 	struct wig_error err;
 	int64_t		version = 0;
@@ -428,12 +288,8 @@ run_start(struct session *session, const struct arguments *args)
 		return EXIT_USAGE;
 	if (!options_number(args, "version", 1, INT32_MAX, &version, &err))
 		return complain(EXIT_USAGE, NULL, &err);
-	if (!source_json(context == NULL ? "{}" : context, &text, &err) ||
-		!json_to_value((const char *) text.data, text.len, &value, &err))
-	{
-		buf_free(&text);
+	if (!source_value(context == NULL ? "{}" : context, &value, &err))
 		return complain_text(EXIT_USAGE, "--context: %s", err.message);
-	}
 	request.workflow = (char *) args->words[0];
 	request.context.data = value.data;
 	request.context.len = value.len;
@@ -449,7 +305,6 @@ run_start(struct session *session, const struct arguments *args)
 		request.correlation_id = (char *) correlation_id;
 	}
 	status = send_start(session, &request, options_has(args, "wait"), timeout_ms);
-	buf_free(&text);
 	buf_free(&value);
 	return status;
 }
@@ -470,7 +325,7 @@ run_get(struct session *session, const struct arguments *args)
 	detail = fetch(session, args->words[0], &status);
 	if (detail == NULL)
 		return status;
-	print_instance(session, detail);
+	show_instance(session->json, detail);
 	protobuf_c_message_free_unpacked(&detail->base, NULL);
 	return EXIT_DONE;
 }
@@ -486,7 +341,7 @@ print_list_json(const PB(InstanceList) *list)
 	for (size_t i = 0; i < list->n_instances; i++)
 	{
 		json_open(&out, NULL, '{');
-		put_instance(&out, list->instances[i]);
+		show_members(&out, list->instances[i]);
 		json_close(&out, '}');
 	}
 	json_close(&out, ']');
@@ -508,7 +363,7 @@ print_list_text(const PB(InstanceList) *list)
 		char		created[40];
 		const char *cells[] = {
 			view->id, view->workflow, version, view->status, created,
-			instance_error(view) != NULL ? instance_error(view) : termination_reason(view)
+			show_why(view)
 		};
 
 		snprintf(version, sizeof(version), "%d", (int) view->version);
@@ -556,6 +411,45 @@ run_list(struct session *session, const struct arguments *args)
 	else
 		print_list_text(list);
 	protobuf_c_message_free_unpacked(&list->base, NULL);
+	return EXIT_DONE;
+}
+
+/* ---- signal ---- */
+
+static enum exit_status
+run_signal(struct session *session, const struct arguments *args)
+{
+	const struct client_options once = {.once = true};
+	PB(SignalInstanceRequest) request = PB_INIT(SIGNAL_INSTANCE_REQUEST);
+	const char *payload = options_value(args, "payload");
+	struct buf	value = BUF_INIT;
+	struct buf	out = BUF_INIT;
+	ProtobufCMessage *reply;
+	struct wig_error err;
+	enum grpc_status status;
+
+	if (payload != NULL && !source_value(payload, &value, &err))
+		return complain_text(EXIT_USAGE, "--payload: %s", err.message);
+	request.instance_id = (char *) args->words[0];
+	request.signal = (char *) args->words[1];
+	request.payload.data = value.data;
+	request.payload.len = value.len;
+	reply = session_call(session, "SignalInstance", &request.base, PB_TYPE(ack), &once, &status);
+	buf_free(&value);
+	if (reply == NULL)
+		return status_exit(status);
+	protobuf_c_message_free_unpacked(reply, NULL);
+	if (session->json)
+	{
+		json_open(&out, NULL, '{');
+		json_text(&out, "instance_id", args->words[0]);
+		json_text(&out, "signal", args->words[1]);
+		json_close(&out, '}');
+		print_buf(&out);
+	}
+	else
+		printf("signalled %s\n", args->words[0]);
+	buf_free(&out);
 	return EXIT_DONE;
 }
 

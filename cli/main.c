@@ -37,8 +37,14 @@ static const struct command *const commands[] = {
 	&command_start,
 	&command_get,
 	&command_list,
+	&command_signal,
 	&command_cancel,
 	&command_work,
+	&command_schedule,
+	&command_events,
+	&command_stats,
+	&command_backlog,
+	&command_cluster,
 	&command_version
 };
 

@@ -4,8 +4,10 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "definition.h"
 #include "options.h"
@@ -179,4 +181,45 @@ options_duration(const struct arguments *args, const char *name, int64_t *ms,
 
 	return text == NULL || parse_duration(text, ms) ||
 		wig_fail(err, "--%s must be a number with unit ms, s, m or h, got '%s'", name, text);
+}
+
+/* "YYYY-MM-DD" or "YYYY-MM-DDThh:mm:ssZ", nothing else. */
+static bool
+parse_date(const char *text, int64_t *ms)
+{
+	struct tm	tm = {0};
+	char		shown[32];
+	time_t		seconds;
+	int			used = 0;
+
+	if (sscanf(text, "%4d-%2d-%2d%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &used) != 3)
+		return false;
+	if (text[used] != '\0' && sscanf(text + used, "T%2d:%2d:%2dZ", &tm.tm_hour, &tm.tm_min, &tm.tm_sec) != 3)
+		return false;
+	tm.tm_year -= 1900;
+	tm.tm_mon--;
+	seconds = timegm(&tm);
+
+	/* The calendar accepts 31 February, and scanf signs and blanks: show it again. */
+	if (gmtime_r(&seconds, &tm) == NULL ||
+		strftime(shown, sizeof(shown), text[used] == '\0' ? "%Y-%m-%d" : "%Y-%m-%dT%H:%M:%SZ", &tm) == 0)
+		return false;
+	*ms = (int64_t) seconds * 1000;
+	return strcmp(shown, text) == 0;
+}
+
+bool
+options_moment(const struct arguments *args, const char *name, int64_t now_ms, int64_t *ms,
+			   struct wig_error *err)
+{
+	const char *text = options_value(args, name);
+	int64_t		before;
+
+	if (text == NULL || parse_date(text, ms))
+		return true;
+	if (!parse_duration(text, &before))
+		return wig_fail(err, "--%s must be a duration such as 1h, or a time in UTC such as 2026-10-01 or "
+						"2026-10-01T12:30:00Z, got '%s'", name, text);
+	*ms = now_ms - before;
+	return true;
 }

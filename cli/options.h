@@ -62,6 +62,13 @@ extern bool options_number(const struct arguments *args, const char *name, int64
 extern bool options_duration(const struct arguments *args, const char *name, int64_t *ms,
 							 struct wig_error *err);
 
+/*
+ * The last value given as a moment in ms since 1970: a duration before now_ms, or
+ * "2026-10-01" or "2026-10-01T12:30:00Z" in UTC.
+ */
+extern bool options_moment(const struct arguments *args, const char *name, int64_t now_ms,
+						   int64_t *ms, struct wig_error *err);
+
 /* "<number><ms|s|m|h>"; false when the text is none or above a hundred years. */
 extern bool parse_duration(const char *text, int64_t *ms);
 

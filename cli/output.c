@@ -226,6 +226,19 @@ format_time(int64_t ms, char out[40])
 }
 
 void
+format_duration(int64_t ms, char out[32])
+{
+	if (ms != 0 && ms % 3600000 == 0)
+		snprintf(out, 32, "%" PRId64 "h", ms / 3600000);
+	else if (ms != 0 && ms % 60000 == 0)
+		snprintf(out, 32, "%" PRId64 "m", ms / 60000);
+	else if (ms % 1000 == 0)
+		snprintf(out, 32, "%" PRId64 "s", ms / 1000);
+	else
+		snprintf(out, 32, "%" PRId64 "ms", ms);
+}
+
+void
 print_buf(const struct buf *out)
 {
 	fwrite(out->data, 1, out->len, stdout);

@@ -45,6 +45,9 @@ extern void json_raw(struct buf *out, const char *key, const char *json, size_t 
 /* Milliseconds since 1970 as "2026-10-01T12:00:00.123Z"; empty for 0. */
 extern void format_time(int64_t ms, char out[40]);
 
+/* A duration in its largest unit that leaves no fraction: "90s", "2h", "250ms". */
+extern void format_duration(int64_t ms, char out[32]);
+
 /* A JSON document with line breaks and two spaces a level; same text otherwise. */
 extern void json_indent(const char *json, size_t len, struct buf *out);
 

@@ -70,7 +70,13 @@ extern const struct command command_register;
 extern const struct command command_start;
 extern const struct command command_get;
 extern const struct command command_list;
+extern const struct command command_signal;
 extern const struct command command_cancel;
 extern const struct command command_work;
+extern const struct command command_schedule;
+extern const struct command command_events;
+extern const struct command command_stats;
+extern const struct command command_backlog;
+extern const struct command command_cluster;
 
 #endif							/* WIGGLE_CLI_SESSION_H */

@@ -4,12 +4,14 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "definition.h"
 #include "flow.h"
 #include "jsontext.h"
 #include "source.h"
+#include "value.h"
 
 #define MAX_BYTES (16u << 20)
 
@@ -52,6 +54,17 @@ source_json(const char *argument, struct buf *out, struct wig_error *err)
 	return wig_json_check((const char *) out->data, out->len, &info, err);
 }
 
+bool
+source_value(const char *argument, struct buf *value, struct wig_error *err)
+{
+	struct buf	text = BUF_INIT;
+	bool		done = source_json(argument, &text, err) &&
+		json_to_value((const char *) text.data, text.len, value, err);
+
+	buf_free(&text);
+	return done;
+}
+
 /* Is the text a JSON object with a member of this name? */
 static bool
 has_member(const struct buf *text, const char *quoted_key)
@@ -67,6 +80,24 @@ has_member(const struct buf *text, const char *quoted_key)
 	return false;
 }
 
+/*
+ * JSON's reader keeps no places. YAML's does, and when it finds the same fault in the
+ * same text, the place is known.
+ */
+static void
+find_place(const char *data, size_t len, struct wig_error *err)
+{
+	struct wig_error same = {0};
+	char	   *json;
+
+	if (err->line != 0)
+		return;
+	json = wig_flow_from_yaml(data, len, &same);
+	if (json == NULL && strcmp(same.message, err->message) == 0)
+		*err = same;
+	free(json);
+}
+
 char *
 source_definition(const struct buf *text, struct wig_error *err)
 {
@@ -79,7 +110,12 @@ source_definition(const struct buf *text, struct wig_error *err)
 	if (!wig_json_check(data, text->len, &info, NULL) || info.type != WIG_JSON_OBJECT)
 		return wig_flow_from_yaml(data, text->len, err);
 	if (!has_member(text, "\"nodes\""))
-		return wig_flow_from_json(data, text->len, err);
+	{
+		json = wig_flow_from_json(data, text->len, err);
+		if (json == NULL)
+			find_place(data, text->len, err);
+		return json;
+	}
 	def = wig_definition_parse(data, text->len, err);
 	if (def == NULL)
 		return NULL;

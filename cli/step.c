@@ -2,9 +2,13 @@
  * step.c
  *	  Child processes of the worker.
  */
+#define _GNU_SOURCE				/* memfd_create */
+
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "log.h"
@@ -19,7 +23,9 @@ enum pipe_index
 	PIPE_INPUT,
 	PIPE_OUTPUT,
 	PIPE_ERRORS,
-	NPIPES
+	NPIPES,
+	BASE_FILE = NPIPES,			/* descriptor 3, no pipe */
+	NSTREAMS
 };
 
 struct step
@@ -269,10 +275,46 @@ make_pipe(struct step *step, uv_loop_t *loop, enum pipe_index index)
 	return rc;
 }
 
+/*
+ * A file in memory that holds the base: its descriptor or a negative error. Unlike a
+ * pipe it need not be read, may be read twice, and is gone with its last reader.
+ */
+static int
+make_base(const struct step_setup *setup)
+{
+	size_t		done = 0;
+	int			fd = memfd_create("wiggle-base-context", MFD_CLOEXEC);
+
+	while (fd >= 0 && done < setup->base_len)
+	{
+		ssize_t		n = write(fd, setup->base + done, setup->base_len - done);
+
+		if (n < 0 && errno != EINTR)
+		{
+			int			problem = errno;
+
+			close(fd);
+			return -problem;
+		}
+		done += n > 0 ? (size_t) n : 0;
+	}
+	if (fd < 0 || lseek(fd, 0, SEEK_SET) != 0)
+		return -errno;
+	return fd;
+}
+
+/* The child's end of a stream, or a negative error. */
+static int
+make_stream(struct step *step, uv_loop_t *loop, const struct step_setup *setup, int index)
+{
+	return index == BASE_FILE ? make_base(setup) : make_pipe(step, loop, (enum pipe_index) index);
+}
+
 static int
 spawn(struct step *step, uv_loop_t *loop, const struct step_setup *setup)
 {
-	uv_stdio_container_t stdio[NPIPES];
+	uv_stdio_container_t stdio[NSTREAMS];
+	int			nstreams = setup->base == NULL ? NPIPES : NSTREAMS;
 	uv_process_options_t options = {0};
 	int			rc = 0;
 	int			made = 0;
@@ -282,15 +324,15 @@ spawn(struct step *step, uv_loop_t *loop, const struct step_setup *setup)
 	step->timer_open = true;
 	step->handles++;
 	step->process.data = step;
-	for (; made < NPIPES; made++)
+	for (; made < nstreams; made++)
 	{
-		rc = make_pipe(step, loop, (enum pipe_index) made);
+		rc = make_stream(step, loop, setup, made);
 		if (rc < 0)
 			break;
 		stdio[made].flags = UV_INHERIT_FD;
 		stdio[made].data.fd = rc;
 	}
-	if (made == NPIPES)
+	if (made == nstreams)
 	{
 		options.file = setup->argv[0];
 		options.args = setup->argv;
@@ -298,7 +340,7 @@ spawn(struct step *step, uv_loop_t *loop, const struct step_setup *setup)
 		options.cwd = setup->dir;
 		options.flags = UV_PROCESS_DETACHED;
 		options.stdio = stdio;
-		options.stdio_count = NPIPES;
+		options.stdio_count = nstreams;
 		options.exit_cb = process_ended;
 		step->process_open = true;
 		step->handles++;

@@ -18,6 +18,8 @@
 
 #include "buf.h"
 
+#define STEP_BASE_PATH	"/dev/fd/3"	/* where a command reads setup.base */
+
 #define STEP_MAX_OUTPUT (3u << 20)	/* a report must fit a message of 4 MiB */
 
 struct step;
@@ -29,6 +31,8 @@ struct step_setup
 	char	  **environment;	/* NULL-terminated */
 	const char *input;
 	size_t		input_len;
+	const char *base;			/* a second text, in a file; NULL: none */
+	size_t		base_len;
 	int64_t		timeout_ms;		/* 0: none */
 	const char *label;			/* of log lines; copied */
 };

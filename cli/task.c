@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/time.h>
 
+#include "facts.h"
 #include "log.h"
 #include "step.h"
 #include "task.h"
@@ -337,83 +338,40 @@ step_ended(void *arg, const struct step_result *result)
 		end(task);
 		return;
 	}
-	verdict_judge(result, strcmp(task->activation->kind, "PREDICATE") == 0, task->timeout_ms,
-				  &task->verdict);
+	verdict_judge(result, facts_role(task->activation), task->timeout_ms, &task->verdict);
 	report(task);
 }
 
-#define NVARIABLES 6
-
-/*
- * The worker's environment with the task's facts in front. The array is one
- * allocation, the facts are in *facts.
- */
-static char **
-make_environment(const struct task *task, struct buf facts[NVARIABLES])
-{
-	const PB(TaskActivation) *a = task->activation;
-	size_t		n = 0;
-	size_t		used = 0;
-	char	  **result;
-
-	buf_printf(&facts[0], "WIGGLE_INSTANCE_ID=%s", a->instance_id);
-	buf_printf(&facts[1], "WIGGLE_TASK_ID=%s", a->task_id);
-	buf_printf(&facts[2], "WIGGLE_WORKFLOW=%s", a->workflow);
-	buf_printf(&facts[3], "WIGGLE_VERSION=%d", (int) a->version);
-	buf_printf(&facts[4], "WIGGLE_STEP=%s", task->step_name);
-	buf_printf(&facts[5], "WIGGLE_ATTEMPT=%d", (int) a->attempt);
-	while (environ[n] != NULL)
-		n++;
-	result = xcalloc(n + NVARIABLES + 1, sizeof(char *));
-	for (size_t i = 0; i < NVARIABLES; i++)
-		result[used++] = (char *) buf_cstr(&facts[i]);
-	for (size_t i = 0; i < n; i++)
-	{
-		bool		hidden = false;
-
-		for (size_t k = 0; k < NVARIABLES && !hidden; k++)
-		{
-			const char *name = buf_cstr(&facts[k]);
-
-			hidden = strncmp(environ[i], name, strcspn(name, "=") + 1) == 0;
-		}
-		if (!hidden)
-			result[used++] = environ[i];
-	}
-	return result;
-}
-
 static void
-run_command(struct task *task, const struct buf *context)
+run_command(struct task *task, const struct buf *context, const struct buf *base)
 {
-	struct buf	facts[NVARIABLES] = {0};
-	char	  **environment = make_environment(task, facts);
+	struct facts facts;
 	struct step_setup setup = {
 		.argv = task->handler->argv,
 		.dir = task->owner->config->dir,
-		.environment = environment,
 		.input = (const char *) context->data,
 		.input_len = context->len,
+		.base = base->len > 0 ? (const char *) base->data : NULL,
+		.base_len = base->len,
 		.timeout_ms = task->timeout_ms,
 		.label = task->label
 	};
 
+	facts_make(&facts, task->activation, STEP_BASE_PATH, environ);
+	setup.environment = facts.environment;
 	task->started_at = wall_clock_ms();
 	task->step = step_start(task->owner->loop, &setup, step_ended, task);
-	free(environment);
-	for (size_t i = 0; i < NVARIABLES; i++)
-		buf_free(&facts[i]);
+	facts_free(&facts);
 }
 
-/* The step's name; when the server sends none it stands in the activity. */
-static const char *
-name_of_step(const PB(TaskActivation) *activation)
+/* A context as a command reads it: one line of JSON. */
+static bool
+read_context(const ProtobufCBinaryData *value, struct buf *out, struct wig_error *err)
 {
-	const char *hash = strchr(activation->activity, '#');
-
-	if (activation->step_name[0] != '\0' || hash == NULL)
-		return activation->step_name;
-	return hash + 1;
+	if (!value_to_json(value->data, value->len, out, err))
+		return false;
+	buf_byte(out, '\n');
+	return true;
 }
 
 static void
@@ -435,12 +393,14 @@ struct task *
 task_start(const struct task_owner *owner, PB(TaskActivation) *activation)
 {
 	struct task *task = xcalloc(1, sizeof(*task));
+	const ProtobufCBinaryData *around = &activation->base_context;
 	struct buf	text = BUF_INIT;
+	struct buf	base = BUF_INIT;
 	struct wig_error err;
 
 	task->owner = owner;
 	task->activation = activation;
-	task->step_name = name_of_step(activation);
+	task->step_name = facts_step_name(activation);
 	buf_printf(&text, "%s/%s %s", activation->workflow, task->step_name, activation->instance_id);
 	task->label = xstrdup(buf_cstr(&text));
 	buf_reset(&text);
@@ -449,16 +409,17 @@ task_start(const struct task_owner *owner, PB(TaskActivation) *activation)
 	task->handler = worker_config_find(owner->config, activation->workflow, task->step_name);
 	if (task->handler == NULL)
 		report_refusal(task, "no handler registered for activity '%s'", activation->activity);
-	else if (!value_to_json(activation->context.data, activation->context.len, &text, &err))
+	else if (!read_context(&activation->context, &text, &err) ||
+			 (around->len > 0 && !read_context(around, &base, &err)))
 		report_refusal(task, "its context cannot be read: %s", err.message);
 	else
 	{
 		task->timeout_ms = task->handler->timeout_ms > 0 ? task->handler->timeout_ms
 			: owner->config->timeout_ms;
-		buf_byte(&text, '\n');
-		run_command(task, &text);
+		run_command(task, &text, &base);
 	}
 	buf_free(&text);
+	buf_free(&base);
 	return task;
 }
 

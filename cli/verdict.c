@@ -83,7 +83,7 @@ take_status(const struct step_result *result, struct verdict *verdict)
 }
 
 void
-verdict_judge(const struct step_result *result, bool is_gate, int64_t timeout_ms,
+verdict_judge(const struct step_result *result, enum step_role role, int64_t timeout_ms,
 			  struct verdict *verdict)
 {
 	char		what[160];
@@ -111,13 +111,15 @@ verdict_judge(const struct step_result *result, bool is_gate, int64_t timeout_ms
 		snprintf(what, sizeof(what), "killed by signal %d", result->term_signal);
 		fail(verdict, VERDICT_FAILED, what, result->last_words);
 	}
-	else if (is_gate && result->exit_status <= 1)
+	else if (role == ROLE_GATE && result->exit_status <= 1)
 	{
 		verdict->kind = VERDICT_DECIDED;
 		verdict->decision = result->exit_status == 0;
 	}
 	else if (result->exit_status != 0)
 		take_status(result, verdict);
+	else if (role == ROLE_COMPENSATOR)
+		verdict->kind = VERDICT_DONE;
 	else
 		take_output(result, verdict);
 }

@@ -13,6 +13,14 @@
 /* A command that ends so says that trying again is of no use. */
 #define EXIT_PERMANENT 100
 
+/* What kind of step the command ran. */
+enum step_role
+{
+	ROLE_TASK,					/* its output is the next context, combines among them */
+	ROLE_GATE,					/* its exit status decides */
+	ROLE_COMPENSATOR			/* its output says nothing: what it undoes is not kept */
+};
+
 enum verdict_kind
 {
 	VERDICT_DONE,				/* a task is done; the context stays or is replaced */
@@ -30,8 +38,8 @@ struct verdict
 };
 
 /* *verdict is filled whatever it held; free it with verdict_free. */
-extern void verdict_judge(const struct step_result *result, bool is_gate, int64_t timeout_ms,
-						  struct verdict *verdict);
+extern void verdict_judge(const struct step_result *result, enum step_role role,
+						  int64_t timeout_ms, struct verdict *verdict);
 extern void verdict_free(struct verdict *verdict);
 
 #endif							/* WIGGLE_CLI_VERDICT_H */

@@ -14,6 +14,7 @@
 
 #include "options.h"
 #include "output.h"
+#include "source.h"
 #include "status.h"
 #include "value.h"
 #include "verdict.h"
@@ -111,6 +112,43 @@ test_numbers_and_durations(void **state)
 		assert_false(options_number(&args, "limit", 1, 9, &value, &err));
 		assert_int_equal(value, 9);
 	}
+}
+
+static void
+check_moment(const char *text, int64_t expected)
+{
+	static const struct option since[] = {{"since", 0, "WHEN", ""}, {NULL, 0, NULL, NULL}};
+	char	   *argv[] = {"--since", (char *) text};
+	int64_t		ms = -7;
+
+	assert_true(options_parse(since, global, 2, argv, &args, &err));
+	if (expected < 0)
+	{
+		assert_false(options_moment(&args, "since", 100000000, &ms, &err));
+		assert_non_null(strstr(err.message, "--since must be a duration such as 1h, or a time in UTC"));
+		return;
+	}
+	assert_true(options_moment(&args, "since", 100000000, &ms, &err));
+	assert_int_equal(ms, expected);
+}
+
+static void
+test_moments(void **state)
+{
+	static const char *const wrong[] = {
+		"", "yesterday", "2026-13-01", "2026-02-30", "2026-10-01T", "2026-10-01T12:30:00",
+		"2026-10-01T24:00:00Z", "2026-10-01T12:30:00Zx", "2026-1-1", " 2026-10-01", "1d", "-1h"
+	};
+
+	(void) state;
+	setenv("TZ", "America/New_York", 1);
+	check_moment("2026-10-01", INT64_C(1790812800000));
+	check_moment("2026-10-01T12:30:05Z", INT64_C(1790857805000));
+	check_moment("1h", 100000000 - 3600000);
+	check_moment("0s", 100000000);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		check_moment(wrong[i], -1);
+	unsetenv("TZ");
 }
 
 /* ---- output ---- */
@@ -219,10 +257,64 @@ test_status(void **state)
 	assert_int_equal(status_exit(GRPC_UNAVAILABLE), EXIT_UNREACHABLE);
 }
 
+static void
+test_duration_text(void **state)
+{
+	static const struct
+	{
+		int64_t		ms;
+		const char *text;
+	}			cases[] = {
+		{0, "0s"}, {1, "1ms"}, {1500, "1500ms"}, {90000, "90s"}, {120000, "2m"}, {5400000, "90m"}, {86400000, "24h"}
+	};
+	char		text[32];
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	{
+		format_duration(cases[i].ms, text);
+		assert_string_equal(text, cases[i].text);
+	}
+}
+
+/* ---- workflow files ---- */
+
+/* JSON has places too, although its reader does not tell them. */
+static void
+test_places_in_json(void **state)
+{
+	static const struct
+	{
+		const char *text;
+		int			line;
+		int			column;
+		const char *message;
+	}			cases[] = {
+		{"{\"workflow\": \"w\",\n \"steps\": [{\"task\": \"a\"},\n  {\"tsk\": \"b\"}]}", 3, 3, "step has no operator"},
+		{"{\"workflow\": \"w\",\n \"version\": 0,\n \"steps\": [{\"task\": \"a\"}]}", 2, 13, "'version' must be in"},
+		{"{\"workflow\": \"w\", \"steps\": []}", 1, 28, "'steps' must not be empty"},
+		{"workflow: w\nsteps:\n- task: a\n- gate: a\n", 4, 3, "duplicate step name 'a'"}
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	{
+		struct buf	text = BUF_INIT;
+		struct wig_error problem = {0};
+
+		buf_text(&text, cases[i].text);
+		assert_null(source_definition(&text, &problem));
+		if (problem.line != cases[i].line || problem.column != cases[i].column ||
+			strstr(problem.message, cases[i].message) == NULL)
+			fail_msg("%d:%d: %s", problem.line, problem.column, problem.message);
+		buf_free(&text);
+	}
+}
+
 /* ---- verdicts ---- */
 
 static void
-check_verdict(struct step_result result, bool is_gate, enum verdict_kind kind, const char *message)
+check_verdict(struct step_result result, enum step_role role, enum verdict_kind kind, const char *message)
 {
 	struct verdict verdict;
 
@@ -230,7 +322,7 @@ check_verdict(struct step_result result, bool is_gate, enum verdict_kind kind, c
 		result.last_words = "";
 	if (result.output != NULL)
 		result.output_len = strlen(result.output);
-	verdict_judge(&result, is_gate, 1500, &verdict);
+	verdict_judge(&result, role, 1500, &verdict);
 	assert_int_equal(verdict.kind, kind);
 	if (message != NULL)
 		assert_string_equal(buf_cstr(&verdict.message), message);
@@ -241,30 +333,32 @@ static void
 test_verdicts(void **state)
 {
 	(void) state;
-	check_verdict((struct step_result) {0}, false, VERDICT_DONE, NULL);
-	check_verdict((struct step_result) {.output = " \n"}, false, VERDICT_DONE, NULL);
-	check_verdict((struct step_result) {.output = "{\"a\":1}\n"}, false, VERDICT_DONE, NULL);
-	check_verdict((struct step_result) {.exit_status = 1}, false, VERDICT_FAILED, "exit status 1");
-	check_verdict((struct step_result) {.exit_status = 2, .last_words = "why"}, false, VERDICT_FAILED, "why");
-	check_verdict((struct step_result) {.exit_status = 100, .last_words = "why"}, false,
+	check_verdict((struct step_result) {0}, ROLE_TASK, VERDICT_DONE, NULL);
+	check_verdict((struct step_result) {.output = " \n"}, ROLE_TASK, VERDICT_DONE, NULL);
+	check_verdict((struct step_result) {.output = "{\"a\":1}\n"}, ROLE_TASK, VERDICT_DONE, NULL);
+	check_verdict((struct step_result) {.exit_status = 1}, ROLE_TASK, VERDICT_FAILED, "exit status 1");
+	check_verdict((struct step_result) {.exit_status = 2, .last_words = "why"}, ROLE_TASK, VERDICT_FAILED, "why");
+	check_verdict((struct step_result) {.exit_status = 100, .last_words = "why"}, ROLE_TASK,
 				  VERDICT_FAILED_FOR_GOOD, "why");
-	check_verdict((struct step_result) {.output = "nonsense"}, true, VERDICT_DECIDED, NULL);
-	check_verdict((struct step_result) {.exit_status = 1}, true, VERDICT_DECIDED, NULL);
-	check_verdict((struct step_result) {.exit_status = 2}, true, VERDICT_FAILED, "exit status 2");
-	check_verdict((struct step_result) {.exit_status = 100}, true, VERDICT_FAILED_FOR_GOOD, "exit status 100");
-	check_verdict((struct step_result) {.term_signal = 11, .last_words = "ouch"}, true, VERDICT_FAILED,
+	check_verdict((struct step_result) {.output = "nonsense"}, ROLE_GATE, VERDICT_DECIDED, NULL);
+	check_verdict((struct step_result) {.exit_status = 1}, ROLE_GATE, VERDICT_DECIDED, NULL);
+	check_verdict((struct step_result) {.exit_status = 2}, ROLE_GATE, VERDICT_FAILED, "exit status 2");
+	check_verdict((struct step_result) {.exit_status = 100}, ROLE_GATE, VERDICT_FAILED_FOR_GOOD, "exit status 100");
+	check_verdict((struct step_result) {.term_signal = 11, .last_words = "ouch"}, ROLE_GATE, VERDICT_FAILED,
 				  "killed by signal 11: ouch");
-	check_verdict((struct step_result) {.term_signal = 15, .timed_out = true}, false, VERDICT_FAILED,
+	check_verdict((struct step_result) {.term_signal = 15, .timed_out = true}, ROLE_TASK, VERDICT_FAILED,
 				  "not done within 1500 ms");
-	check_verdict((struct step_result) {.term_signal = 15, .killed = true}, false, VERDICT_FAILED,
+	check_verdict((struct step_result) {.term_signal = 15, .killed = true}, ROLE_TASK, VERDICT_FAILED,
 				  "the worker was stopped");
-	check_verdict((struct step_result) {.term_signal = 15, .output_too_large = true}, false,
+	check_verdict((struct step_result) {.term_signal = 15, .output_too_large = true}, ROLE_TASK,
 				  VERDICT_FAILED_FOR_GOOD, "more than 3145728 bytes of output");
-	check_verdict((struct step_result) {.spawn_error = "no such file or directory"}, false, VERDICT_FAILED,
+	check_verdict((struct step_result) {.spawn_error = "no such file or directory"}, ROLE_TASK, VERDICT_FAILED,
 				  "the command cannot be run: no such file or directory");
-	check_verdict((struct step_result) {.exit_status = 3, .last_words = "caf\xe9 \xe2\x82\xac \xff"}, false,
+	check_verdict((struct step_result) {.exit_status = 3, .last_words = "caf\xe9 \xe2\x82\xac \xff"}, ROLE_TASK,
 				  VERDICT_FAILED, "caf? \xe2\x82\xac ?");
-	check_verdict((struct step_result) {.output = "{\"a\":1} x"}, false, VERDICT_FAILED_FOR_GOOD, NULL);
+	check_verdict((struct step_result) {.output = "{\"a\":1} x"}, ROLE_TASK, VERDICT_FAILED_FOR_GOOD, NULL);
+	check_verdict((struct step_result) {.output = "refunded"}, ROLE_COMPENSATOR, VERDICT_DONE, NULL);
+	check_verdict((struct step_result) {.exit_status = 1}, ROLE_COMPENSATOR, VERDICT_FAILED, "exit status 1");
 }
 
 static void
@@ -275,11 +369,14 @@ test_decisions_and_values(void **state)
 	struct verdict verdict;
 
 	(void) state;
-	verdict_judge(&result, true, 0, &verdict);
+	verdict_judge(&result, ROLE_GATE, 0, &verdict);
 	assert_true(verdict.decision);
 	assert_int_equal(verdict.value.len, 0);
 	verdict_free(&verdict);
-	verdict_judge(&result, false, 0, &verdict);
+	verdict_judge(&result, ROLE_COMPENSATOR, 0, &verdict);
+	assert_int_equal(verdict.value.len, 0);
+	verdict_free(&verdict);
+	verdict_judge(&result, ROLE_TASK, 0, &verdict);
 	assert_true(value_to_json(verdict.value.data, verdict.value.len, &json, NULL));
 	assert_string_equal(buf_cstr(&json), "{\"a\":[1,2.5]}");
 	buf_free(&json);
@@ -296,13 +393,13 @@ test_long_last_words(void **state)
 	(void) state;
 	memset(words, '\xff', sizeof(words) - 1);
 	words[sizeof(words) - 1] = '\0';
-	verdict_judge(&result, false, 0, &verdict);
+	verdict_judge(&result, ROLE_TASK, 0, &verdict);
 	assert_true(verdict.message.len <= 1000);
 	verdict_free(&verdict);
 	for (size_t i = 0; i + 3 < sizeof(words); i += 3)
 		memcpy(words + i, "\xe2\x82\xac", 3);
 	words[2997] = '\0';
-	verdict_judge(&result, false, 0, &verdict);
+	verdict_judge(&result, ROLE_TASK, 0, &verdict);
 	assert_int_equal(verdict.message.len, 999);
 	verdict_free(&verdict);
 }
@@ -439,11 +536,14 @@ main(void)
 		cmocka_unit_test(test_options),
 		cmocka_unit_test(test_options_refused),
 		cmocka_unit_test(test_numbers_and_durations),
+		cmocka_unit_test(test_moments),
 		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_indent),
 		cmocka_unit_test(test_time),
 		cmocka_unit_test(test_status),
+		cmocka_unit_test(test_duration_text),
+		cmocka_unit_test(test_places_in_json),
 		cmocka_unit_test(test_verdicts),
 		cmocka_unit_test(test_decisions_and_values),
 		cmocka_unit_test(test_long_last_words),
