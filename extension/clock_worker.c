@@ -281,6 +281,8 @@ serve(void)
 
 	if (sigsetjmp(on_error, 1) != 0)
 	{
+		/* The callbacks on it lived in frames that are gone. */
+		error_context_stack = NULL;
 		PG_exception_stack = NULL;
 		recover();
 		PG_exception_stack = &on_error;
