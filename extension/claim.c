@@ -96,6 +96,15 @@ wants_queue(const WigPoll *poll, const char *queue)
 	return false;
 }
 
+static bool
+named_before(const WigPoll *poll, int queue)
+{
+	for (int i = 0; i < queue; i++)
+		if (strcmp(poll->queues[i], poll->queues[queue]) == 0)
+			return true;
+	return false;
+}
+
 /* The cursors that a poll looks at: one for each of its queues. */
 static List *
 sources_of(Claim *claim, const WigPoll *poll)
@@ -118,10 +127,10 @@ sources_of(Claim *claim, const WigPoll *poll)
 		}
 	for (int i = 0; i < poll->nqueues; i++)
 	{
-		if (poll->nversions > 0)
-			add_source(claim, &sources, poll->queues[i]);
-		else
+		if (poll->nversions == 0)
 			sources = list_append_unique_ptr(sources, shared_source(claim, poll->queues[i]));
+		else if (!named_before(poll, i))
+			add_source(claim, &sources, poll->queues[i]);
 	}
 	return sources;
 }

@@ -57,7 +57,8 @@ verdict(const WigStep *step, bool complete, bool *value, WigRefusal *refusal)
 	if (step->outcome == WIG_OUTCOME_PREDICATE)
 	{
 		*value = strcmp(step->value, "true") == 0;
-		return true;
+		if (*value || strcmp(step->value, "false") == 0)
+			return true;
 	}
 	if (complete && step->outcome == WIG_OUTCOME_MERGE &&
 		wig_json_check(step->value, step->value_len, &info, NULL))

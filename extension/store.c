@@ -384,9 +384,8 @@ delete_row(WigStore *store, WigTable table, ItemPointer tid, TupleTableSlot *row
 		case TM_BeingModified:
 		case TM_Deleted:
 		case TM_Updated:
-			return false;
 		case TM_SelfModified:
-			elog(ERROR, "row of %s was already written by this command", table_names[table]);
+			return false;
 		default:
 			elog(ERROR, "unexpected result of a delete on %s", table_names[table]);
 	}

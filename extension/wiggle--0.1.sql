@@ -373,7 +373,7 @@ begin
 	end if;
 	select array_agg((k - 1)::int order by k, m), array_agg(s->>'node_id' order by k, m),
 		   array_agg(case when s ? 'predicate_value' then 2 when s ? 'merge' then 1 else 0 end order by k, m),
-		   array_agg(case when s ? 'predicate_value' then s->>'predicate_value'
+		   array_agg(case when s ? 'predicate_value' then (s->'predicate_value')::text
 						  when s ? 'merge' then (s->'merge')::text end order by k, m),
 		   array_agg(coalesce((s->>'started_at')::int8, 0) order by k, m),
 		   array_agg(coalesce((s->>'finished_at')::int8, 0) order by k, m)
