@@ -41,4 +41,21 @@
 #define wig_eval_plan_qual_init(epq, estate) EvalPlanQualInit(epq, estate, NULL, NIL, -1)
 #endif
 
+/* 16 tells of BRIN-only updates, 18 names the row that a check is for. */
+#if PG_VERSION_NUM >= 160000
+#define wig_insert_index_tuples(result, slot, estate, conflict, arbiters) \
+	ExecInsertIndexTuples(result, slot, estate, false, true, conflict, arbiters, false)
+#else
+#define wig_insert_index_tuples(result, slot, estate, conflict, arbiters) \
+	ExecInsertIndexTuples(result, slot, estate, false, true, conflict, arbiters)
+#endif
+
+#if PG_VERSION_NUM >= 180000
+#define wig_check_index_constraints(result, slot, estate, present, arbiters) \
+	ExecCheckIndexConstraints(result, slot, estate, present, NULL, arbiters)
+#else
+#define wig_check_index_constraints(result, slot, estate, present, arbiters) \
+	ExecCheckIndexConstraints(result, slot, estate, present, arbiters)
+#endif
+
 #endif							/* WIGGLE_COMPAT_H */

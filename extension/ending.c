@@ -11,11 +11,25 @@
 #include "ready.h"
 #include "timer.h"
 
+/* A token whose node is gone from its graph may wait in any queue. */
+static bool
+remove_ready(WigWork *work, const WigInstance *inst, const WigToken *token)
+{
+	WigKey		key = {inst->no, token->n};
+	ListCell   *lc;
+
+	if (token->node >= 0)
+		return wig_ready_remove(work->store,
+								wig_node_queue(wig_graph_node(inst->graph, token->node)), key);
+	foreach(lc, wig_ready_queues(work->store))
+		if (wig_ready_remove(work->store, (char *) lfirst(lc), key))
+			return true;
+	return false;
+}
+
 static void
 cancel_token(WigWork *work, WigInstance *inst, WigToken *token)
 {
-	const struct wig_node *node = wig_graph_node(inst->graph, token->node);
-	WigKey		key = {inst->no, token->n};
 	WigTokenStatus from = WIG_TOKEN_READY;
 	WigLease	lease;
 
@@ -28,7 +42,7 @@ cancel_token(WigWork *work, WigInstance *inst, WigToken *token)
 		;
 	else if (wig_timer_delete(work->store, token->available_at, inst->no, token->n))
 		;						/* a short retry: READY, but not before its time */
-	else if (!wig_ready_remove(work->store, wig_node_queue(node), key))
+	else if (!remove_ready(work, inst, token))
 	{
 		/* A claim was faster and has committed by now. */
 		from = WIG_TOKEN_RUNNING;

@@ -34,8 +34,9 @@ text_attr(TupleTableSlot *row, int attnum)
 	return isnull ? NULL : TextDatumGetCString(value);
 }
 
+/* A missing definition is reported at this level; inst->graph is NULL then. */
 static void
-read_row(WigStore *store, TupleTableSlot *row, WigInstance *inst)
+read_row(WigStore *store, TupleTableSlot *row, int level, WigInstance *inst)
 {
 	bool		isnull;
 	char	   *status = text_attr(row, INSTANCE_STATUS);
@@ -51,10 +52,11 @@ read_row(WigStore *store, TupleTableSlot *row, WigInstance *inst)
 		elog(ERROR, "instance %s has the unknown status \"%s\"", inst->id, status);
 	inst->graph = wig_graph_get(store, inst->workflow, inst->version);
 	if (inst->graph == NULL)
-		ereport(ERROR,
+		ereport(level,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("instance %s runs workflow '%s' version %d, which is not in wf_definition",
-						inst->id, inst->workflow, inst->version)));
+						inst->id, inst->workflow, inst->version),
+				 errhint("Register that version again.")));
 }
 
 static bool
@@ -72,7 +74,7 @@ lock_row(WigStore *store, TupleTableSlot *row, bool skip_locked, WigInstance *in
 		*busy = true;
 	if (result != WIG_LOCKED)
 		return false;
-	read_row(store, row, inst);
+	read_row(store, row, ERROR, inst);
 	return true;
 }
 
@@ -104,8 +106,8 @@ wig_instance_read(WigStore *store, int64 no, WigInstance *inst)
 
 	if (row == NULL)
 		return false;
-	read_row(store, row, inst);
-	return true;
+	read_row(store, row, WARNING, inst);
+	return inst->graph != NULL;
 }
 
 bool
@@ -116,11 +118,11 @@ wig_instance_exists(WigStore *store, const char *id, WigInstance *inst)
 
 	if (row == NULL)
 		return false;
-	read_row(store, row, inst);
+	read_row(store, row, ERROR, inst);
 	return true;
 }
 
-void
+bool
 wig_instance_insert(WigStore *store, const WigInstance *inst)
 {
 	Datum		values[INSTANCE_NATTS] = {0};
@@ -140,7 +142,8 @@ wig_instance_insert(WigStore *store, const WigInstance *inst)
 	nulls[INSTANCE_PARENT_TOKEN_ID - 1] = true;
 	nulls[INSTANCE_TERMINATION_REASON - 1] = true;
 	nulls[INSTANCE_ERROR - 1] = true;
-	wig_store_insert(store, WIG_TABLE_INSTANCE, INSTANCE_NATTS, values, nulls);
+	return wig_store_insert_new(store, WIG_TABLE_INSTANCE, WIG_INDEX_INSTANCE_ID, INSTANCE_NATTS,
+								values, nulls);
 }
 
 void

@@ -61,8 +61,11 @@ read_row(TupleTableSlot *row, const WigInstance *inst, WigToken *token)
 	token->node = wig_definition_node(inst->graph->def, VARDATA_ANY(node),
 									  VARSIZE_ANY_EXHDR(node));
 	if (token->node < 0)
-		elog(ERROR, "token %d of instance %s stands at node \"%s\", which its definition lacks",
-			 token->n, inst->id, text_to_cstring(node));
+		ereport(WARNING,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("token %d of instance %s stands at node \"%s\", which its definition lacks",
+						token->n, inst->id, text_to_cstring(node)),
+				 errhint("The graph was replaced under a running instance: cancel it.")));
 }
 
 bool
@@ -74,7 +77,7 @@ wig_token_peek(WigStore *store, const WigInstance *inst, int32 n, WigToken *toke
 	if (row == NULL)
 		return false;
 	read_row(row, inst, token);
-	return true;
+	return token->node >= 0;
 }
 
 bool
@@ -92,7 +95,7 @@ wig_token_read(WigStore *store, WigInstance *inst, int32 n, WigToken *token)
 	if (inst->last_n != n)
 		return wig_token_peek(store, inst, n, token);
 	read_row(row, inst, token);
-	return true;
+	return token->node >= 0;
 }
 
 static void

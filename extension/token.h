@@ -29,7 +29,10 @@ typedef struct WigToken
 	char	   *loops;			/* loops.h, NULL = none */
 } WigToken;
 
-/* Read token n of a locked instance and learn inst->last_n; false: no such token. */
+/*
+ * Read token n of a locked instance and learn inst->last_n; false: no such token,
+ * or one at a node that a replaced graph lacks (a WARNING says so).
+ */
 extern bool wig_token_read(WigStore *store, WigInstance *inst, int32 n, WigToken *token);
 
 /* Read a token without the lock, for an activation. */
@@ -52,7 +55,8 @@ extern void wig_token_set_status(WigStore *store, const WigInstance *inst, WigTo
 								 WigTokenStatus from, WigTokenStatus to,
 								 const char *last_error);
 
-/* Walk all tokens of an instance that are live; end with false. */
+/* Walk all tokens of an instance that are live; end with false. The node of one
+ * that its graph lacks is -1. */
 extern void wig_token_walk_live(WigStore *store, const WigInstance *inst);
 extern bool wig_token_next_live(WigStore *store, const WigInstance *inst, WigToken *token);
 
