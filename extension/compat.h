@@ -8,7 +8,9 @@
 #include "wiggle.h"
 
 #include "access/genam.h"
+#include "catalog/pg_database.h"
 #include "executor/executor.h"
+#include "utils/acl.h"
 
 #if PG_VERSION_NUM < 150000
 #error "wiggle needs PostgreSQL 15 or later"
@@ -56,6 +58,13 @@
 #else
 #define wig_check_index_constraints(result, slot, estate, present, arbiters) \
 	ExecCheckIndexConstraints(result, slot, estate, present, arbiters)
+#endif
+
+/* 16 has one function for all kinds of objects. */
+#if PG_VERSION_NUM >= 160000
+#define wig_owns_database(oid, role) object_ownercheck(DatabaseRelationId, oid, role)
+#else
+#define wig_owns_database(oid, role) pg_database_ownercheck(oid, role)
 #endif
 
 #endif							/* WIGGLE_COMPAT_H */

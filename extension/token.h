@@ -29,13 +29,11 @@ typedef struct WigToken
 	char	   *loops;			/* loops.h, NULL = none */
 } WigToken;
 
-/*
- * Read token n of a locked instance and learn inst->last_n; false: no such token,
- * or one at a node that a replaced graph lacks (a WARNING says so).
- */
+/* Read token n of a locked instance and learn inst->last_n; false: no such token. */
 extern bool wig_token_read(WigStore *store, WigInstance *inst, int32 n, WigToken *token);
 
-/* Read a token without the lock, for an activation. */
+/* Read a token without the lock, for an activation; false, with a WARNING, also
+ * when it stands at a node that a replaced graph lacks. */
 extern bool wig_token_peek(WigStore *store, const WigInstance *inst, int32 n, WigToken *token);
 
 /*
