@@ -14,7 +14,8 @@ REGRESS = 00_helpers 01_install 02_definitions 03_validation 04_start 05_context
 	15_handoff 16_transitions 17_lists 18_shard 19_guards 20_subtransactions \
 	21_administrator 22_sweep
 # Isolation specs of regress/isolation/specs.
-ISOLATION = claim_claim claim_expire report_expire report_cancel start_start
+ISOLATION = claim_claim claim_cancel claim_expire report_expire report_cancel heartbeat_report \
+	start_start register_register batch_crossing old_snapshot graph_other_session
 
 # The extension's own sources, and core/ compiled with the server's flags.
 EXT_SRCS = $(addprefix extension/,$(addsuffix .c, \

@@ -412,7 +412,10 @@ arm(struct client *client)
 			due = call->deadline;
 		if (call->state == CALL_PAUSED && call->resume_at < due)
 			due = call->resume_at;
-		if (call->state == CALL_QUEUED && client->channel == NULL)
+		/* One that waits for a connection is started by that connection. */
+		if (call->state == CALL_QUEUED &&
+			(client->channel == NULL || channel_usable(client->channel) ||
+			 channel_leaving(client->channel)))
 			due = now;
 	}
 	if (due == UINT64_MAX)

@@ -238,17 +238,27 @@ deliver(Claim *claim, int poll_index, const WigPoll *poll, const WigInstance *in
 				   poll->owner, expires_at);
 }
 
-static void
-deliver_ready(Claim *claim, int poll_index, const WigPoll *poll, WigKey key)
+/*
+ * Lease the source's candidate. One that cannot be read is left where it is, so
+ * that it does not keep the queue from everything behind it. False when nothing
+ * was delivered.
+ */
+static bool
+deliver_ready(Claim *claim, int poll_index, const WigPoll *poll, Source *s, WigKey key)
 {
 	WigInstance inst;
 	WigToken	token;
 
 	if (!wig_instance_read(claim->work->store, key.instance, &inst) ||
 		!wig_token_peek(claim->work->store, &inst, key.n, &token))
-		elog(ERROR, "ready token %d of instance number " INT64_FORMAT " does not exist",
-			 key.n, key.instance);
+	{
+		wig_ready_pass(s->cursor);
+		return false;
+	}
+	if (!wig_ready_take(s->cursor))
+		return false;			/* somebody was faster */
 	deliver(claim, poll_index, poll, &inst, &token);
+	return true;
 }
 
 static void
@@ -272,10 +282,8 @@ serve(Claim *claim, int poll_index, const WigPoll *poll)
 		}
 		else if (s == NULL)
 			break;
-		else if (wig_ready_take(s->cursor))
-			deliver_ready(claim, poll_index, poll, key);
-		else
-			continue;			/* somebody was faster */
+		else if (!deliver_ready(claim, poll_index, poll, s, key))
+			continue;
 		left--;
 	}
 

@@ -277,6 +277,29 @@ rest(long ms)
 	CHECK_FOR_INTERRUPTS();
 }
 
+/*
+ * After an error nothing is done for a while, but interrupts, and being told to
+ * leave, are heard at once. True when the worker is to leave.
+ */
+static bool
+rest_after_error(long ms)
+{
+	TimestampTz until = TimestampTzPlusMilliseconds(wig_wall_clock(), ms);
+	long		left = ms;
+
+	while (left > 0)
+	{
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, left,
+						 PG_WAIT_EXTENSION);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+		if (told_to_leave())
+			return true;
+		left = TimestampDifferenceMilliseconds(wig_wall_clock(), until);
+	}
+	return false;
+}
+
 /* Serve until the extension or the database goes. */
 static void
 serve(void)
@@ -294,9 +317,8 @@ serve(void)
 		PG_exception_stack = NULL;
 		recover();
 		PG_exception_stack = &on_error;
-		(void) WaitLatch(MyLatch, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, error_rest,
-						 PG_WAIT_EXTENSION);
-		CHECK_FOR_INTERRUPTS();
+		if (rest_after_error(error_rest))
+			return;
 		error_rest = Min(error_rest * 2, MAX_ERROR_REST_MS);
 		catalog = look_at_catalog();
 	}

@@ -8,8 +8,10 @@
 #include "wiggle.h"
 
 #include "access/genam.h"
+#include "catalog/pg_database.h"
 #include "executor/executor.h"
 #include "storage/proc.h"
+#include "utils/acl.h"
 
 #if PG_VERSION_NUM < 150000
 #error "wiggle needs PostgreSQL 15 or later"
@@ -47,6 +49,30 @@
 #define wig_proc_number() MyProcNumber
 #else
 #define wig_proc_number() (MyProc->pgprocno)
+#endif
+
+/* 16 tells of BRIN-only updates, 18 names the row that a check is for. */
+#if PG_VERSION_NUM >= 160000
+#define wig_insert_index_tuples(result, slot, estate, conflict, arbiters) \
+	ExecInsertIndexTuples(result, slot, estate, false, true, conflict, arbiters, false)
+#else
+#define wig_insert_index_tuples(result, slot, estate, conflict, arbiters) \
+	ExecInsertIndexTuples(result, slot, estate, false, true, conflict, arbiters)
+#endif
+
+#if PG_VERSION_NUM >= 180000
+#define wig_check_index_constraints(result, slot, estate, present, arbiters) \
+	ExecCheckIndexConstraints(result, slot, estate, present, NULL, arbiters)
+#else
+#define wig_check_index_constraints(result, slot, estate, present, arbiters) \
+	ExecCheckIndexConstraints(result, slot, estate, present, arbiters)
+#endif
+
+/* 16 has one function for all kinds of objects. */
+#if PG_VERSION_NUM >= 160000
+#define wig_owns_database(oid, role) object_ownercheck(DatabaseRelationId, oid, role)
+#else
+#define wig_owns_database(oid, role) pg_database_ownercheck(oid, role)
 #endif
 
 #endif							/* WIGGLE_COMPAT_H */

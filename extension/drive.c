@@ -150,7 +150,8 @@ arrive_at_sub_workflow(WigDrive *drive, const WigArrival *at)
 	child.parent_token_id = wig_task_id(inst, token.n);
 	child.correlation_id = psprintf("sub:%s", child.parent_token_id);
 	child.id = wig_mint_id(wig_id_shard(inst->id, strlen(inst->id)));
-	wig_instance_new(work, &child, VARDATA_ANY(context), VARSIZE_ANY_EXHDR(context));
+	if (!wig_instance_new(work, &child, VARDATA_ANY(context), VARSIZE_ANY_EXHDR(context)))
+		elog(ERROR, "a minted instance id is taken");
 	wig_work_add_errand(work, true, &child);
 }
 

@@ -40,18 +40,32 @@ orphan_child(WigWork *work, const WigInstance *inst, const WigToken *token)
 		wig_timer_insert(work->store, work->now, child.no, 0);
 }
 
+/* A token whose node is gone from its graph may wait in any queue. */
+static bool
+remove_ready(WigWork *work, const WigInstance *inst, const WigToken *token)
+{
+	WigKey		key = {inst->no, token->n};
+	ListCell   *lc;
+
+	if (token->node >= 0)
+		return wig_ready_remove(work->store,
+								wig_node_queue(wig_graph_node(inst->graph, token->node)), key);
+	foreach(lc, wig_ready_queues(work->store))
+		if (wig_ready_remove(work->store, (char *) lfirst(lc), key))
+			return true;
+	return false;
+}
+
 /* Take a READY or RUNNING token out of wherever it stands; returns which it was. */
 static WigTokenStatus
 withdraw_live(WigWork *work, WigInstance *inst, WigToken *token)
 {
-	const struct wig_node *node = wig_graph_node(inst->graph, token->node);
-	WigKey		key = {inst->no, token->n};
 	WigLease	lease;
 
 	/* The second is a short retry: READY, but not before its time. */
 	if (wig_work_withdraw(work, inst->no, token->n) ||
 		wig_timer_delete(work->store, token->available_at, inst->no, token->n) ||
-		wig_ready_remove(work->store, wig_node_queue(node), key))
+		remove_ready(work, inst, token))
 		return WIG_TOKEN_READY;
 
 	/* A claim was faster and has committed by now. */
@@ -72,7 +86,8 @@ cancel_token(WigWork *work, WigInstance *inst, WigToken *token)
 	else if (from == WIG_TOKEN_WAITING || from == WIG_TOKEN_AWAITING)
 	{
 		wig_timer_delete(work->store, token->available_at, inst->no, token->n);
-		if (wig_graph_node(inst->graph, token->node)->kind == WIG_SUB_WORKFLOW)
+		if (token->node < 0 ||
+			wig_graph_node(inst->graph, token->node)->kind == WIG_SUB_WORKFLOW)
 			orphan_child(work, inst, token);
 	}
 	token->finished_at = work->now;

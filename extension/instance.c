@@ -35,8 +35,9 @@ text_attr(TupleTableSlot *row, int attnum)
 	return isnull ? NULL : TextDatumGetCString(value);
 }
 
+/* A missing definition is reported at this level; inst->graph is NULL then. */
 static void
-read_row(WigStore *store, TupleTableSlot *row, WigInstance *inst)
+read_row(WigStore *store, TupleTableSlot *row, int level, WigInstance *inst)
 {
 	bool		isnull;
 	char	   *status = text_attr(row, INSTANCE_STATUS);
@@ -55,10 +56,11 @@ read_row(WigStore *store, TupleTableSlot *row, WigInstance *inst)
 		elog(ERROR, "instance %s has the unknown status \"%s\"", inst->id, status);
 	inst->graph = wig_graph_get(store, inst->workflow, inst->version);
 	if (inst->graph == NULL)
-		ereport(ERROR,
+		ereport(level,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("instance %s runs workflow '%s' version %d, which is not in wf_definition",
-						inst->id, inst->workflow, inst->version)));
+						inst->id, inst->workflow, inst->version),
+				 errhint("Register that version again.")));
 }
 
 static bool
@@ -76,7 +78,7 @@ lock_row(WigStore *store, TupleTableSlot *row, bool skip_locked, WigInstance *in
 		*busy = true;
 	if (result != WIG_LOCKED)
 		return false;
-	read_row(store, row, inst);
+	read_row(store, row, ERROR, inst);
 	return true;
 }
 
@@ -108,8 +110,8 @@ wig_instance_read(WigStore *store, int64 no, WigInstance *inst)
 
 	if (row == NULL)
 		return false;
-	read_row(store, row, inst);
-	return true;
+	read_row(store, row, WARNING, inst);
+	return inst->graph != NULL;
 }
 
 bool
@@ -120,7 +122,7 @@ wig_instance_exists(WigStore *store, const char *id, WigInstance *inst)
 
 	if (row == NULL)
 		return false;
-	read_row(store, row, inst);
+	read_row(store, row, ERROR, inst);
 	return true;
 }
 
@@ -132,11 +134,11 @@ wig_instance_of_parent(WigStore *store, const char *token_id, WigInstance *inst)
 
 	if (row == NULL)
 		return false;
-	read_row(store, row, inst);
+	read_row(store, row, ERROR, inst);
 	return true;
 }
 
-void
+bool
 wig_instance_insert(WigStore *store, const WigInstance *inst)
 {
 	Datum		values[INSTANCE_NATTS] = {0};
@@ -159,7 +161,8 @@ wig_instance_insert(WigStore *store, const WigInstance *inst)
 		values[INSTANCE_PARENT_TOKEN_ID - 1] = CStringGetTextDatum(inst->parent_token_id);
 	nulls[INSTANCE_TERMINATION_REASON - 1] = true;
 	nulls[INSTANCE_ERROR - 1] = true;
-	wig_store_insert(store, WIG_TABLE_INSTANCE, INSTANCE_NATTS, values, nulls);
+	return wig_store_insert_new(store, WIG_TABLE_INSTANCE, WIG_INDEX_INSTANCE_ID, INSTANCE_NATTS,
+								values, nulls);
 }
 
 void

@@ -45,16 +45,20 @@ extern bool wig_instance_lock(WigStore *store, const char *id, bool skip_locked,
 extern bool wig_instance_lock_no(WigStore *store, int64 no, bool skip_locked,
 								 WigInstance *inst, bool *busy);
 
-/* Read without a lock (claims, look-ups). */
+/* Read without a lock (claims, look-ups). The first is false, with a WARNING,
+ * also when the instance's definition is missing. */
 extern bool wig_instance_read(WigStore *store, int64 no, WigInstance *inst);
 extern bool wig_instance_exists(WigStore *store, const char *id, WigInstance *inst);
 
 /* The child that a token started, read without a lock; false when there is none. */
 extern bool wig_instance_of_parent(WigStore *store, const char *token_id, WigInstance *inst);
 
-/* Insert a RUNNING instance; inst->no, id, workflow, version, created_at,
- * correlation_id, parent_token_id and depth are set by the caller. */
-extern void wig_instance_insert(WigStore *store, const WigInstance *inst);
+/*
+ * Insert a RUNNING instance; false when there is one with its id already. The
+ * caller has set no, id, workflow, version, created_at, correlation_id,
+ * parent_token_id and depth.
+ */
+extern bool wig_instance_insert(WigStore *store, const WigInstance *inst);
 
 /*
  * The one function that changes an instance's status; reason and error may be

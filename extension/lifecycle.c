@@ -19,6 +19,7 @@
 #include "utils/wait_event.h"
 
 #include "clock.h"
+#include "compat.h"
 #include "lifecycle.h"
 #include "shmem.h"
 #include "wake.h"
@@ -121,6 +122,12 @@ send_away(WigDatabase *db)
 	}
 }
 
+static bool
+may_move(Oid database)
+{
+	return superuser() || wig_owns_database(database, GetUserId());
+}
+
 static void
 utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 		ProcessUtilityContext context, ParamListInfo params,
@@ -132,6 +139,9 @@ utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	Oid			oid = name != NULL ? get_database_oid(name, true) : InvalidOid;
 	WigDatabase *db = OidIsValid(oid) ? wig_database_find(oid) : NULL;
 
+	/* Whom the statement will refuse must not disturb anybody first. */
+	if (db != NULL && !may_move(oid))
+		db = NULL;
 	if (db != NULL)
 		send_away(db);
 	PG_TRY();

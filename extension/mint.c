@@ -71,7 +71,7 @@ wig_mint_id(int32 shard)
 	return pstrdup(id);
 }
 
-void
+bool
 wig_instance_new(WigWork *work, WigInstance *inst, const char *context, size_t len)
 {
 	inst->no = wig_next_no(highest_number, work->store, work->now);
@@ -79,7 +79,9 @@ wig_instance_new(WigWork *work, WigInstance *inst, const char *context, size_t l
 	inst->version = inst->graph->def->version;
 	inst->status = WIG_INSTANCE_RUNNING;
 	inst->created_at = work->now;
-	wig_instance_insert(work->store, inst);
+	if (!wig_instance_insert(work->store, inst))
+		return false;
 	wig_scope_insert(work->store, inst->no, WIG_ROOT_SCOPE, context, len);
 	wig_event_lifecycle(work, inst, WIG_EVENT_STARTED, NULL, NULL);
+	return true;
 }

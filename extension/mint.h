@@ -18,8 +18,8 @@ extern int32 wig_shard_id(void);
 /*
  * Write a new RUNNING instance with its root context and its first event; the
  * caller has filled id, graph, correlation_id, parent_token_id and depth, and
- * drives it to its start node afterwards.
+ * drives it to its start node afterwards. False when there is one with that id.
  */
-extern void wig_instance_new(WigWork *work, WigInstance *inst, const char *context, size_t len);
+extern bool wig_instance_new(WigWork *work, WigInstance *inst, const char *context, size_t len);
 
 #endif							/* WIGGLE_MINT_H */

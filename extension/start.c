@@ -4,10 +4,6 @@
  */
 #include "wiggle.h"
 
-#include "common/hashfn.h"
-#include "miscadmin.h"
-#include "storage/lock.h"
-
 #include "drive.h"
 #include "ids.h"
 #include "jsontext.h"
@@ -15,22 +11,6 @@
 #include "scope.h"
 #include "start.h"
 #include "subflow.h"
-
-/*
- * Two starts with one id must not meet at the unique index: the second would
- * fail where it should find the first one's instance. So it waits here for the
- * first one's transaction. Class 3 keeps away from the locks that pg_advisory_lock
- * takes; ids whose hashes are equal wait for each other needlessly, no more.
- */
-static void
-lock_id(const char *id)
-{
-	uint64		hash = hash_bytes_extended((const unsigned char *) id, (int) strlen(id), 0);
-	LOCKTAG		tag;
-
-	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, (uint32) (hash >> 32), (uint32) hash, 3);
-	(void) LockAcquire(&tag, ExclusiveLock, false, false);
-}
 
 static bool
 check_id(const char *id, WigRefusal *refusal)
@@ -79,10 +59,24 @@ check_start(WigWork *work, const WigStart *start, const WigGraph **graph, WigRef
 	return true;
 }
 
+/* Answer a start whose id is taken: the same start again is a success. */
+static bool
+answer_repeat(const WigStart *start, const WigInstance *inst, WigStarted *started,
+			  WigRefusal *refusal)
+{
+	if (strcmp(inst->workflow, start->workflow ? start->workflow : "") != 0)
+		return wig_refuse(refusal, 409, "instance %s runs workflow '%s', not '%.200s'",
+						  inst->id, inst->workflow, start->workflow ? start->workflow : "");
+	started->id = inst->id;
+	started->status = inst->status;
+	return true;
+}
+
 bool
 wig_start(WigWork *work, const WigStart *start, WigStarted *started, WigRefusal *refusal)
 {
 	WigInstance inst = {0};
+	WigInstance present;
 	const WigGraph *graph = NULL;
 	const char *context = start->context ? start->context : "{}";
 	size_t		len = start->context ? start->context_len : 2;
@@ -91,16 +85,8 @@ wig_start(WigWork *work, const WigStart *start, WigStarted *started, WigRefusal 
 	{
 		if (!check_id(start->id, refusal))
 			return false;
-		lock_id(start->id);
-		if (wig_instance_exists(work->store, start->id, &inst))
-		{
-			if (strcmp(inst.workflow, start->workflow ? start->workflow : "") != 0)
-				return wig_refuse(refusal, 409, "instance %s runs workflow '%s', not '%.200s'",
-								  start->id, inst.workflow, start->workflow);
-			started->id = inst.id;
-			started->status = inst.status;
-			return true;
-		}
+		if (wig_instance_exists(work->store, start->id, &present))
+			return answer_repeat(start, &present, started, refusal);
 	}
 	if (!check_start(work, start, &graph, refusal))
 		return false;
@@ -108,7 +94,13 @@ wig_start(WigWork *work, const WigStart *start, WigStarted *started, WigRefusal 
 	inst.id = start->id ? pstrdup(start->id) : wig_mint_id(wig_shard_id());
 	inst.graph = graph;
 	inst.correlation_id = start->correlation_id ? pstrdup(start->correlation_id) : NULL;
-	wig_instance_new(work, &inst, context, len);
+	if (!wig_instance_new(work, &inst, context, len))
+	{
+		/* Somebody started it meanwhile, and has committed. */
+		if (!wig_instance_exists(work->store, inst.id, &present))
+			elog(ERROR, "instance %s exists and does not", inst.id);
+		return answer_repeat(start, &present, started, refusal);
+	}
 	wig_drive(work, &inst, (WigArrival) {graph->def->start, WIG_ROOT_SCOPE, NULL, NULL});
 	wig_run_errands(work);
 

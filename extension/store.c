@@ -16,6 +16,7 @@
 #include "commands/trigger.h"
 #include "executor/executor.h"
 #include "nodes/makefuncs.h"
+#include "storage/lmgr.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -118,7 +119,9 @@ wig_store_open(bool writing)
 		rte->rtekind = RTE_RELATION;
 		rte->relid = table_oid(i);
 		rte->relkind = RELKIND_RELATION;
-		rte->rellockmode = writing ? RowExclusiveLock : AccessShareLock;
+		/* Definitions are only read here: a start must not wait for a registration. */
+		rte->rellockmode = writing && i != WIG_TABLE_DEFINITION ? RowExclusiveLock
+			: AccessShareLock;
 		rtes = lappend(rtes, rte);
 	}
 	wig_init_range_table(store->estate, rtes);
@@ -143,7 +146,7 @@ open_table(WigStore *store, WigTable table)
 		t->rel = table_open(rte->relid, rte->rellockmode);
 		t->result = makeNode(ResultRelInfo);
 		InitResultRelInfo(t->result, t->rel, table + 1, NULL, 0);
-		ExecOpenIndices(t->result, false);
+		ExecOpenIndices(t->result, table == WIG_TABLE_INSTANCE);
 		/* Where AFTER triggers look for it, and where its indexes are closed. */
 		store->estate->es_opened_result_relations =
 			lappend(store->estate->es_opened_result_relations, t->result);
@@ -318,6 +321,15 @@ check_columns(const OpenTable *t, int natts)
 				 errhint("Columns of the engine's tables cannot be added or dropped; keep yours in a table of your own.")));
 }
 
+static void
+fill_scratch(OpenTable *t, int natts, const Datum *values, const bool *nulls)
+{
+	ExecClearTuple(t->scratch);
+	memcpy(t->scratch->tts_values, values, natts * sizeof(Datum));
+	memcpy(t->scratch->tts_isnull, nulls, natts * sizeof(bool));
+	ExecStoreVirtualTuple(t->scratch);
+}
+
 void
 wig_store_insert(WigStore *store, WigTable table, int natts, const Datum *values,
 				 const bool *nulls)
@@ -325,12 +337,58 @@ wig_store_insert(WigStore *store, WigTable table, int natts, const Datum *values
 	OpenTable  *t = open_table(store, table);
 
 	check_columns(t, natts);
-	ExecClearTuple(t->scratch);
-	memcpy(t->scratch->tts_values, values, natts * sizeof(Datum));
-	memcpy(t->scratch->tts_isnull, nulls, natts * sizeof(bool));
-	ExecStoreVirtualTuple(t->scratch);
+	fill_scratch(t, natts, values, nulls);
 	ExecSimpleRelationInsert(t->result, store->estate, t->scratch);
 	store->dirty = true;
+}
+
+/*
+ * As INSERT … ON CONFLICT DO NOTHING does it: look, insert tentatively, and take
+ * it back when somebody else's row came in between; each look waits for whoever
+ * is inserting the same key.
+ */
+static bool
+insert_tentatively(WigStore *store, OpenTable *t, List *arbiters, List **recheck)
+{
+	ItemPointerData present;
+	bool		conflict = false;
+
+	for (;;)
+	{
+		uint32		token;
+
+		if (!wig_check_index_constraints(t->result, t->scratch, store->estate, &present, arbiters))
+			return false;
+		token = SpeculativeInsertionLockAcquire(GetCurrentTransactionId());
+		table_tuple_insert_speculative(t->rel, t->scratch, GetCurrentCommandId(true), 0, NULL, token);
+		*recheck = wig_insert_index_tuples(t->result, t->scratch, store->estate, &conflict, arbiters);
+		table_tuple_complete_speculative(t->rel, t->scratch, token, !conflict);
+		SpeculativeInsertionLockRelease(GetCurrentTransactionId());
+		if (!conflict)
+			return true;
+		list_free(*recheck);
+	}
+}
+
+bool
+wig_store_insert_new(WigStore *store, WigTable table, WigIndex index, int natts,
+					 const Datum *values, const bool *nulls)
+{
+	OpenTable  *t = open_table(store, table);
+	List	   *arbiters = list_make1_oid(RelationGetRelid(open_index(store, index)->rel));
+	List	   *recheck = NIL;
+
+	check_columns(t, natts);
+	fill_scratch(t, natts, values, nulls);
+	t->scratch->tts_tableOid = RelationGetRelid(t->rel);
+	store->dirty = true;
+	if (t->rel->trigdesc != NULL && t->rel->trigdesc->trig_insert_before_row &&
+		!ExecBRInsertTriggers(store->estate, t->result, t->scratch))
+		return false;
+	if (!insert_tentatively(store, t, arbiters, &recheck))
+		return false;
+	ExecARInsertTriggers(store->estate, t->result, t->scratch, recheck, NULL);
+	return true;
 }
 
 void

@@ -111,6 +111,13 @@ extern void wig_store_insert(WigStore *store, WigTable table, int natts,
 							 const Datum *values, const bool *nulls);
 
 /*
+ * The same unless a row with its key in that unique index exists, or is being
+ * inserted by a transaction that commits: false then.
+ */
+extern bool wig_store_insert_new(WigStore *store, WigTable table, WigIndex index, int natts,
+								 const Datum *values, const bool *nulls);
+
+/*
  * Replace columns of the row in the table's slot; afterwards the slot holds
  * the old version still. Raises an ERROR when the row changed meanwhile, which
  * the instance's lock excludes.

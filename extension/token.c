@@ -53,8 +53,9 @@ int_attr(TupleTableSlot *row, int attnum)
 	return isnull ? 0 : DatumGetInt32(value);
 }
 
+/* A node that the graph lacks is reported at this level; token->node is -1 then. */
 static void
-read_row(TupleTableSlot *row, const WigInstance *inst, WigToken *token)
+read_row(TupleTableSlot *row, int level, const WigInstance *inst, WigToken *token)
 {
 	bool		isnull;
 	Datum		value;
@@ -85,20 +86,29 @@ read_row(TupleTableSlot *row, const WigInstance *inst, WigToken *token)
 	token->node = wig_definition_node(inst->graph->def, VARDATA_ANY(node),
 									  VARSIZE_ANY_EXHDR(node));
 	if (token->node < 0)
-		elog(ERROR, "token %d of instance %s stands at node \"%s\", which its definition lacks",
-			 token->n, inst->id, text_to_cstring(node));
+		ereport(level,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("token %d of instance %s stands at node \"%s\", which its definition lacks",
+						token->n, inst->id, text_to_cstring(node)),
+				 errhint("The graph was replaced under a running instance: cancel it.")));
 }
 
-bool
-wig_token_peek(WigStore *store, const WigInstance *inst, int32 n, WigToken *token)
+static bool
+fetch(WigStore *store, const WigInstance *inst, int32 n, int level, WigToken *token)
 {
 	Datum		key[2] = {Int64GetDatum(inst->no), Int32GetDatum(n)};
 	TupleTableSlot *row = wig_store_fetch(store, WIG_INDEX_TOKEN, key, 2);
 
 	if (row == NULL)
 		return false;
-	read_row(row, inst, token);
-	return true;
+	read_row(row, level, inst, token);
+	return token->node >= 0;
+}
+
+bool
+wig_token_peek(WigStore *store, const WigInstance *inst, int32 n, WigToken *token)
+{
+	return fetch(store, inst, n, WARNING, token);
 }
 
 bool
@@ -114,8 +124,8 @@ wig_token_read(WigStore *store, WigInstance *inst, int32 n, WigToken *token)
 
 	/* The newest token is nearly always the one that is asked for. */
 	if (inst->last_n != n)
-		return wig_token_peek(store, inst, n, token);
-	read_row(row, inst, token);
+		return fetch(store, inst, n, ERROR, token);
+	read_row(row, ERROR, inst, token);
 	return true;
 }
 
@@ -257,7 +267,7 @@ wig_token_next_live(WigStore *store, const WigInstance *inst, WigToken *token)
 
 		if (!wig_token_letter_live(DatumGetChar(slot_getattr(row, TOKEN_STATUS, &isnull))))
 			continue;
-		read_row(row, inst, token);
+		read_row(row, WARNING, inst, token);
 		return true;
 	}
 	return false;

@@ -41,7 +41,8 @@ typedef struct WigToken
 /* Read token n of a locked instance and learn inst->last_n; false: no such token. */
 extern bool wig_token_read(WigStore *store, WigInstance *inst, int32 n, WigToken *token);
 
-/* Read a token without the lock, for an activation. */
+/* Read a token without the lock, for an activation; false, with a WARNING, also
+ * when it stands at a node that a replaced graph lacks. */
 extern bool wig_token_peek(WigStore *store, const WigInstance *inst, int32 n, WigToken *token);
 
 /*
@@ -64,7 +65,8 @@ extern void wig_token_set_status(WigStore *store, const WigInstance *inst, WigTo
 /* One more sibling has arrived: token->missing goes down, in the row as well. */
 extern void wig_token_arrived(WigStore *store, const WigInstance *inst, WigToken *token);
 
-/* Walk all tokens of an instance that are live; end with false. */
+/* Walk all tokens of an instance that are live; end with false. The node of one
+ * that its graph lacks is -1. */
 extern void wig_token_walk_live(WigStore *store, const WigInstance *inst);
 extern bool wig_token_next_live(WigStore *store, const WigInstance *inst, WigToken *token);
 

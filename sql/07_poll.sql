@@ -88,6 +88,20 @@ rollback;
 select wt.claim('b', 'seq'), wt.work('b');
 select * from wt.finish();
 
+-- As many are leased as are returned, whatever the planner may not do (C08).
+set enable_hashagg = off;
+set enable_hashjoin = off;
+set enable_mergejoin = off;
+set enable_material = off;
+set enable_indexscan = off;
+set enable_indexonlyscan = off;
+select count(wiggle.start('other')) from generate_series(1, 100);
+select max, (select count(*) from wiggle.poll('plan' || max, array['pq'], max)) as returned
+  from unnest(array[1, 0, 7, 50, 100]) max;
+select max, (select count(*) from wiggle.wf_lease where owner like 'plan' || max || '#%') as leased from unnest(array[1, 0, 7, 50, 100]) max;
+reset all;
+select * from wt.finish();
+
 -- 1,000 tasks, taken in order by ever the same call.
 select count(wiggle.start('other', jsonb_build_object('k', k))) from generate_series(1, 1000) k;
 create temp table taken as

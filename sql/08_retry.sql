@@ -64,6 +64,32 @@ select bool_and(due_at between '2030-01-01 00:05:00.5+00' and '2030-01-01 00:05:
 -- Both sides of retry_park stand as the sound state demands.
 select * from wt.unsound();
 
+-- At the edges (C18): hundreds of failures, steep multipliers, the longest first
+-- delay. The delay never shrinks, is never over a hundred years, and is no error.
+create function wt.steep(v int, retry text) returns text language sql
+as $$ select wt.refusal(format('select wiggle.register(%L)', format('{"name":"steep","version":%s,"startNode":"a","nodes":[{"id":"a","kind":"TASK","name":"a","activity":"steep#a","queue":"steep","next":"e","retry":%s},{"id":"e","kind":"END","success":true}]}', v, retry))) $$;
+select wt.steep(1, '{"maxAttempts":10000,"initialBackoffMillis":1000,"multiplier":2,"maxBackoffMillis":0}'),
+	   wt.steep(2, '{"maxAttempts":10000,"initialBackoffMillis":1000,"multiplier":1e308}'),
+	   wt.steep(3, '{"maxAttempts":10000,"initialBackoffMillis":1000,"multiplier":2,"jitter":1.0,"maxBackoffMillis":60000}'),
+	   wt.steep(4, '{"maxAttempts":10000,"initialBackoffMillis":3155760000000,"multiplier":1}');
+-- The delay after so many failures, in milliseconds.
+create function wt.delay(v int, failures int) returns bigint language plpgsql
+as $$
+declare
+	label text := format('steep %s %s', v, failures);
+	ms bigint;
+begin
+	perform wt.start(label, 'steep', '{}', v), wt.claim(label, 'steep');
+	update wiggle.wf_token set attempt = failures - 1 where instance = (select wt.no(label));
+	perform wt.fail(label, 'again');
+	select extract(epoch from m.due_at - (wiggle.version()).now) * 1000 into ms from wiggle.wf_timer m where m.instance = (select wt.no(label));
+	perform wiggle.cancel(wt.id(label));
+	return coalesce(ms, 0);
+end $$;
+select wt.at(310);
+select failures, wt.delay(1, failures) as doubling, wt.delay(2, failures) as steep, (select d between 0 and 120000 from (select wt.delay(3, failures) d) x) as jittered, wt.delay(4, failures) as longest
+  from unnest(array[1, 2, 3, 11, 31, 32, 33, 63, 64, 65, 1023, 1024, 5000, 9999]) failures;
+
 -- Messages: kept as they are, for people.
 select wt.at(400);
 select wt.start('m', 'once'), wt.claim('m', 'once'), wt.fail('m', null), wt.show('m');

@@ -58,12 +58,10 @@ select wt.next('n', 'nest'), wt.next('n', 'nest', true);
 select wt.counts('n');
 select wt.next('n', 'nest'), wt.next('n', 'nest', false), wt.next('n', 'nest', false), wt.show('n');
 
--- A failed attempt of the body keeps the count, and so does a lost lease.
+-- A failed attempt of the body keeps the count.
 select wt.start('f', 'loop');
 select wt.turn('f', true);
 select wt.claim('f', 'loop'), wt.fail('f', 'x');
 select wt.counts('f');
 
--- A chain of nodes that never parks is stopped: 10,000 of them. (No definition
--- without steps can loop; it would have to be this long.)
 select * from wt.finish();

@@ -109,6 +109,15 @@ select wt.b(f => row('{x,null}', '{w,null}', '{m,m}', '{t,t}', '{0,0}')::wiggle.
 select wt.b(h => wt.beats('{f3,f3,f3,f3}', '{-1,3155760000001,9223372036854775807,3155760000000}'));
 select expires_at from wiggle.wf_lease where instance = (select wt.no('f3'));
 
+-- One task in two families or twice in one: the first in the order of the ops
+-- (fail, heartbeat, run) wins, the rest find what it left.
+select wt.clear();
+select wt.b(wt.starts('{t1,t2}', '{bt,bt}', null, '{1,1}'), p => wt.polls('{bt}', '{2}')), wt.hold('t1'), wt.hold('t2');
+select wt.b(r => wt.runs('{t1,t1,t2}', '{n1,n1,n1}', '{1,1,1}', array['{"first":1}', '{"second":1}', '{"run":1}'], '{1,1,1}'), f => wt.fails('{t2}', '{failed}', '{t}'), h => wt.beats('{t1}', '{1000}'));
+select wt.show('t1'), wt.show('t2'), wt.work('t1'), wt.work('t2');
+select wt.clear();
+select wt.b(wt.starts('{f9}', '{bt}', null, '{1}'), p => wt.polls('{bt}', '{1}')), wt.hold('f9');
+
 -- Malformed calls are errors: nothing of them is applied.
 create function wt.malformed(call text) returns text language sql as $$ select wt.refusal('select count(*) from wiggle.batch(' || call || ')') $$;
 select wt.malformed($$row('{a}', '{}', '{}', '{}', '{}'), null, null, null, null, null$$);
@@ -123,8 +132,8 @@ select wt.malformed($$null, null, null, null, null, row('{w#0000000000000}', '{1
 select wt.malformed($$null, null, null, null, null, row('{w#0000000000000}', '{1}', '{0}', '{0}', '{q,r}', '{}', '{}', '{}')$$);
 select wt.malformed($$null, null, null, null, null, row('{w#0000000000000}', '{1}', '{0}', '{}', '{}', '{0}', '{w}', '{}')$$);
 -- An unknown kind of outcome is none.
-select wt.b(r => wt.runs('{f3}', '{n1}', '{7}', array['{}'], '{1}'));
-select wt.show('f3');
+select wt.b(r => wt.runs('{f9}', '{n1}', '{7}', array['{}'], '{1}'));
+select wt.show('f9');
 
 -- A poll that is not acceptable says why; the others are served.
 select wt.clear();
