@@ -62,6 +62,8 @@ oldest(const char *query, int minutes)
 		return WIG_NEVER;
 	if (SPI_execute(query, false, 1) != SPI_OK_SELECT)
 		elog(ERROR, "could not look for what is to be purged");
+	if (SPI_processed == 0)
+		return WIG_NEVER;
 	value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull);
 	return isnull ? WIG_NEVER : DatumGetTimestampTz(value) + minutes * USECS_PER_MINUTE;
 }
