@@ -172,6 +172,47 @@ encode_runs(struct buf *out, struct item *const *items, int n)
 	STEP_COLUMN(out, OID_INT8_ARRAY, items, n, total, put_int8(out, step->finished_at));
 }
 
+/* Events name their step by its place in the flattened steps of all runs. */
+#define EVENT_COLUMN(out, oid, items, n, total, put) \
+	do { \
+		size_t mark_ = open_column(out, oid, total); \
+		int step = 0; \
+		for (int r_ = 0; r_ < (n); r_++) \
+		{ \
+			for (int s_ = 0; s_ < (items)[r_]->run.nsteps; s_++, step++) \
+			{ \
+				const struct item_step *of_ = &(items)[r_]->run.steps[s_]; \
+				for (int e_ = 0; e_ < of_->nevents; e_++) \
+				{ \
+					const struct item_event *event = &of_->events[e_]; \
+					(void) event; \
+					put; \
+				} \
+			} \
+		} \
+		close_column(out, mark_); \
+	} while (0)
+
+/* Nothing is written when no step emits any. */
+static void
+encode_events(struct buf *out, struct item *const *runs, int n)
+{
+	int			total = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		for (int j = 0; j < runs[i]->run.nsteps; j++)
+			total += runs[i]->run.steps[j].nevents;
+	}
+	if (total == 0)
+		return;
+	buf_u32(out, 3);
+	EVENT_COLUMN(out, OID_INT4_ARRAY, runs, n, total, put_int4(out, step));
+	EVENT_COLUMN(out, OID_TEXT_ARRAY, runs, n, total, put_text(out, event->type));
+	EVENT_COLUMN(out, OID_TEXT_ARRAY, runs, n, total,
+				 put_bytes(out, event->payload, event->payload_len));
+}
+
 static void
 encode_fails(struct buf *out, struct item *const *items, int n)
 {
@@ -247,6 +288,7 @@ batch_encode(struct batch_params *params, struct item *const *items, int nitems)
 	};
 	struct item **family = xmalloc(sizeof(*family) * (size_t) (nitems > 0 ? nitems : 1));
 
+	buf_reset(&params->family[BATCH_EVENTS]);
 	for (int kind = 0; kind < ITEM_KINDS; kind++)
 	{
 		int			n = 0;
@@ -257,14 +299,18 @@ batch_encode(struct batch_params *params, struct item *const *items, int nitems)
 				family[n++] = items[i];
 		}
 		buf_reset(&params->family[kind]);
-		params->formats[kind] = 1;
-		params->values[kind] = NULL;
-		params->lengths[kind] = 0;
-		if (n == 0)
-			continue;
-		encoders[kind] (&params->family[kind], family, n);
-		params->values[kind] = (const char *) params->family[kind].data;
-		params->lengths[kind] = (int) params->family[kind].len;
+		if (n > 0)
+			encoders[kind] (&params->family[kind], family, n);
+		if (kind == ITEM_RUN)
+			encode_events(&params->family[BATCH_EVENTS], family, n);
+	}
+	for (int i = 0; i < BATCH_PARAMS; i++)
+	{
+		const struct buf *bytes = &params->family[i];
+
+		params->formats[i] = 1;
+		params->values[i] = bytes->len > 0 ? (const char *) bytes->data : NULL;
+		params->lengths[i] = (int) bytes->len;
 	}
 	free(family);
 }
@@ -272,8 +318,8 @@ batch_encode(struct batch_params *params, struct item *const *items, int nitems)
 void
 batch_params_free(struct batch_params *params)
 {
-	for (int kind = 0; kind < ITEM_KINDS; kind++)
-		buf_free(&params->family[kind]);
+	for (int i = 0; i < BATCH_PARAMS; i++)
+		buf_free(&params->family[i]);
 }
 
 void
@@ -290,6 +336,16 @@ length(const char *text)
 	return text ? strlen(text) : 0;
 }
 
+static size_t
+step_bytes(const struct item_step *step)
+{
+	size_t		bytes = 64 + length(step->node_id) + step->value_len;
+
+	for (int i = 0; i < step->nevents; i++)
+		bytes += 24 + length(step->events[i].type) + step->events[i].payload_len;
+	return bytes;
+}
+
 size_t
 item_measure(const struct item *item)
 {
@@ -302,7 +358,7 @@ item_measure(const struct item *item)
 				length(item->start.correlation_id) + item->start.context_len;
 		case ITEM_RUN:
 			for (int i = 0; i < item->run.nsteps; i++)
-				bytes += 64 + length(item->run.steps[i].node_id) + item->run.steps[i].value_len;
+				bytes += step_bytes(&item->run.steps[i]);
 			return bytes + length(item->run.task_id) + length(item->run.owner);
 		case ITEM_FAIL:
 			return bytes + length(item->fail.task_id) + length(item->fail.owner) +

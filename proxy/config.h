@@ -48,6 +48,8 @@ struct config
 	int64_t		lease_ms;		/* WIGGLE_LEASE_MILLIS */
 	int64_t		max_parked_polls;	/* WIGGLE_MAX_PARKED_POLLS */
 	int64_t		poll_retry_ms;	/* WIGGLE_POLL_RETRY_MILLIS: retry_after when over a bound */
+	int64_t		poller_ttl_ms;	/* WIGGLE_POLLER_TTL_MILLIS */
+	int64_t		max_event_polls;	/* WIGGLE_MAX_EVENT_POLLS */
 
 	/* lanes */
 	int64_t		lanes_per_shard;	/* WIGGLE_LANES_PER_SHARD: at most */

@@ -31,12 +31,21 @@ enum item_kind
 #define ITEM_FINAL			1	/* lease nothing back to the worker */
 #define ITEM_COMPLETE		2	/* CompleteTask: one step, its node not checked, merged */
 #define ITEM_ASKED_AGAIN	4	/* the answer to the first asking was lost */
+#define ITEM_GROUPED		8	/* one of several runs of a call: the rules of batches apply */
 
 enum step_outcome
 {
 	STEP_UNTOUCHED,
 	STEP_MERGE,					/* value is JSON text */
 	STEP_PREDICATE				/* value is "true" or "false" */
+};
+
+/* What a handler adds to the event log. */
+struct item_event
+{
+	const char *type;
+	const char *payload;		/* JSON text, NULL = none */
+	size_t		payload_len;
 };
 
 struct item_step
@@ -47,6 +56,8 @@ struct item_step
 	size_t		value_len;
 	int64_t		started_at;		/* the worker's clock, Unix ms, 0 = not told */
 	int64_t		finished_at;
+	const struct item_event *events;
+	int			nevents;
 };
 
 struct item_start

@@ -274,7 +274,7 @@ send_batch(struct lane *lane, struct batch *batch)
 		sent = PQsendQueryParams(conn, statement_text(SQL_DEALLOCATE), 0, NULL, NULL, NULL, NULL, 1) &&
 			send_prepare(lane);
 	}
-	sent = sent && PQsendQueryPrepared(conn, BATCH_NAME, ITEM_KINDS, lane->params.values,
+	sent = sent && PQsendQueryPrepared(conn, BATCH_NAME, BATCH_PARAMS, lane->params.values,
 									   lane->params.lengths, lane->params.formats, 1) &&
 		PQpipelineSync(conn);
 	if (!sent)
@@ -434,8 +434,8 @@ params_bytes(const struct lane *lane)
 {
 	size_t		bytes = 0;
 
-	for (int kind = 0; kind < ITEM_KINDS; kind++)
-		bytes += lane->params.family[kind].len;
+	for (int i = 0; i < BATCH_PARAMS; i++)
+		bytes += lane->params.family[i].len;
 	return bytes;
 }
 

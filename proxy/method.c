@@ -7,7 +7,10 @@
 #include "call.h"
 #include "rpc_cluster.h"
 #include "rpc_definition.h"
+#include "rpc_event.h"
 #include "rpc_instance.h"
+#include "rpc_schedule.h"
+#include "rpc_stats.h"
 #include "rpc_task.h"
 
 /* The ones called most come first: the search is linear. */
@@ -20,10 +23,22 @@ static const struct method methods[] = {
 	{"StartInstance", rpc_start_instance},
 	{"GetInstance", rpc_get_instance},
 	{"ListInstances", rpc_list_instances},
+	{"AdvanceRun", rpc_advance_run},
+	{"AdvanceMany", rpc_advance_many},
+	{"PollEvents", rpc_poll_events},
+	{"AckEvents", rpc_ack_events},
+	{"SignalInstance", rpc_signal_instance},
 	{"CancelInstance", rpc_cancel_instance},
 	{"GetWorkflow", rpc_get_workflow},
 	{"RegisterWorkflow", rpc_register_workflow},
 	{"ListWorkflows", rpc_list_workflows},
+	{"CreateSchedule", rpc_create_schedule},
+	{"ListSchedules", rpc_list_schedules},
+	{"DeleteSchedule", rpc_delete_schedule},
+	{"GetStepStats", rpc_get_step_stats},
+	{"GetBacklogCoverage", rpc_get_backlog_coverage},
+	{"SearchInstances", rpc_search_instances},
+	{"GetCluster", rpc_get_cluster},
 	{"HealthCheck", rpc_health_check},
 };
 

@@ -27,6 +27,7 @@
 #include "poll_place.h"
 #include "poller.h"
 #include "random.h"
+#include "roster.h"
 #include "shard.h"
 #include "subscription.h"
 
@@ -607,6 +608,7 @@ poller_add(struct call *call, const struct poll_request *request)
 	poll->untried = all_shards();
 	poll->max = request->max;
 	poll->wait_until = now + (uint64_t) request->wait_ms;
+	roster_note(request->worker_id, subscription, request->wait_ms);
 	total++;
 	deadline_set(&poll->deadline, poll->wait_until > first_answer ? poll->wait_until : first_answer,
 				 overdue);

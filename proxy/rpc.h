@@ -24,6 +24,9 @@
 #define WIDTH_CORRELATION	200
 #define WIDTH_REASON		200
 #define WIDTH_QUEUE			200
+#define WIDTH_SIGNAL		200
+#define WIDTH_CONSUMER		200
+#define WIDTH_CRON			120
 #define WIDTH_WORKER		120
 
 /* A call that waits for the database. Embedded in a handler's state. */

@@ -1,6 +1,6 @@
 /*
  * rpc_cluster.h
- *	  Handlers of calls about the process itself.
+ *	  Handlers of calls about the proxies themselves.
  */
 #ifndef WIGGLE_PROXY_RPC_CLUSTER_H
 #define WIGGLE_PROXY_RPC_CLUSTER_H
@@ -9,5 +9,10 @@
 
 /* HealthCheck: answered without any database. */
 extern void rpc_health_check(struct call *call);
+
+extern void rpc_get_cluster(struct call *call);
+
+/* SearchInstances: refused, since there is no search. */
+extern void rpc_search_instances(struct call *call);
 
 #endif							/* WIGGLE_PROXY_RPC_CLUSTER_H */

@@ -1,6 +1,6 @@
 /*
  * rpc_instance.c
- *	  StartInstance, GetInstance, CancelInstance.
+ *	  StartInstance, GetInstance, CancelInstance, SignalInstance.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "ids.h"
+#include "inquiry.h"
 #include "message.h"
 #include "placement.h"
 #include "random.h"
@@ -20,6 +21,7 @@
 typedef Com__Wiggle__Proto__StartInstanceRequest StartInstanceRequest;
 typedef Com__Wiggle__Proto__GetInstanceRequest GetInstanceRequest;
 typedef Com__Wiggle__Proto__CancelInstanceRequest CancelInstanceRequest;
+typedef Com__Wiggle__Proto__SignalInstanceRequest SignalInstanceRequest;
 
 static struct placement *placement;
 
@@ -168,60 +170,43 @@ rpc_start_instance(struct call *call)
 	free_start(start);
 }
 
-/* ---- GetInstance, CancelInstance: one question each ---- */
+/* ---- GetInstance ---- */
 
-struct inquiry
+static bool
+fits(const Com__Wiggle__Proto__InstanceDetail *reply)
 {
-	struct question question;	/* first: the side pool hands it back */
-	struct pending pending;
-	char		bytes[24];
-	void		(*answer) (struct inquiry *inquiry, const PGresult *result);
-};
-
-static void
-inquired(struct question *question, const PGresult *result, const struct refusal *refusal)
-{
-	struct inquiry *inquiry = (struct inquiry *) question;
-
-	if (result == NULL)
-		pending_refuse(&inquiry->pending, refusal);
-	else if (inquiry->pending.call != NULL)
-		inquiry->answer(inquiry, result);
-	pending_close(&inquiry->pending);
-	free(inquiry);
+	return protobuf_c_message_get_packed_size(&reply->base) <= REPLY_MAX_BYTES;
 }
 
-static struct inquiry *
-open_inquiry(struct call *call, const ProtobufCMessageDescriptor *type,
-			 void (*answer) (struct inquiry *inquiry, const PGresult *result))
+static bool
+is_settled(const char *status)
 {
-	ProtobufCMessage *message = message_request(call, type);
-	struct inquiry *inquiry;
-
-	if (message == NULL)
-		return NULL;
-	inquiry = xcalloc(1, sizeof(*inquiry));
-	pending_open(&inquiry->pending, call, message);
-	inquiry->question.done = inquired;
-	inquiry->answer = answer;
-	return inquiry;
+	return strcmp(status, "DONE") == 0 || strcmp(status, "JOINED") == 0 ||
+		strcmp(status, "FAILED") == 0 || strcmp(status, "CANCELLED") == 0;
 }
 
+/*
+ * An instance with very many tokens must still be answered, since clients learn
+ * from this call that it has ended: recorded inputs and outputs go first, then tokens
+ * that are settled.
+ */
 static void
-ask(struct inquiry *inquiry, const char *id)
+fit_tokens(Com__Wiggle__Proto__InstanceDetail *reply)
 {
-	struct refusal refusal;
-	struct shard *shard = rpc_route(id, "instance", &refusal);
-	enum submit submitted;
+	size_t		kept = 0;
 
-	if (shard != NULL)
+	if (fits(reply))
+		return;
+	for (size_t i = 0; i < reply->n_tokens; i++)
+		reply->tokens[i]->input.len = reply->tokens[i]->output.len = 0;
+	if (fits(reply))
+		return;
+	for (size_t i = 0; i < reply->n_tokens; i++)
 	{
-		submitted = shard_ask(shard, &inquiry->question);
-		if (submitted == SUBMIT_OK)
-			return;
-		shard_refuse(shard, submitted, &refusal);
+		if (!is_settled(reply->tokens[i]->status))
+			reply->tokens[kept++] = reply->tokens[i];
 	}
-	inquired(&inquiry->question, NULL, &refusal);
+	reply->n_tokens = kept;
 }
 
 static void
@@ -263,8 +248,14 @@ answer_instance(struct inquiry *inquiry, const PGresult *result)
 	}
 	reply.instance = &view;
 	reply.tokens = pointers;
+	fit_tokens(&reply);
 	pending_reply(&inquiry->pending, &reply.base);
 	free(view.context.data);
+	for (int i = 0; i < n; i++)
+	{
+		free(tokens[i].input.data);
+		free(tokens[i].output.data);
+	}
 	free(tokens);
 	free(pointers);
 }
@@ -273,7 +264,7 @@ void
 rpc_get_instance(struct call *call)
 {
 	struct inquiry *inquiry =
-		open_inquiry(call, &com__wiggle__proto__get_instance_request__descriptor, answer_instance);
+		inquiry_open(call, &com__wiggle__proto__get_instance_request__descriptor, answer_instance);
 	const GetInstanceRequest *request;
 
 	if (inquiry == NULL)
@@ -282,10 +273,12 @@ rpc_get_instance(struct call *call)
 	inquiry->question.statement = SQL_INSTANCE;
 	inquiry->question.nparams = 2;
 	inquiry->question.params[0] = request->instance_id;
-	snprintf(inquiry->bytes, sizeof(inquiry->bytes), "%zu", REPLY_MAX_BYTES);
-	inquiry->question.params[1] = inquiry->bytes;
-	ask(inquiry, request->instance_id);
+	snprintf(inquiry->number, sizeof(inquiry->number), "%zu", REPLY_MAX_BYTES);
+	inquiry->question.params[1] = inquiry->number;
+	inquiry_ask_id(inquiry, request->instance_id);
 }
+
+/* ---- CancelInstance, SignalInstance ---- */
 
 static void
 answer_cancel(struct inquiry *inquiry, const PGresult *result)
@@ -304,7 +297,7 @@ void
 rpc_cancel_instance(struct call *call)
 {
 	struct inquiry *inquiry =
-		open_inquiry(call, &com__wiggle__proto__cancel_instance_request__descriptor, answer_cancel);
+		inquiry_open(call, &com__wiggle__proto__cancel_instance_request__descriptor, answer_cancel);
 	const CancelInstanceRequest *request;
 	struct wig_error err = {.message = ""};
 
@@ -313,9 +306,7 @@ rpc_cancel_instance(struct call *call)
 	request = (const CancelInstanceRequest *) inquiry->pending.request;
 	if (!rpc_width("reason", request->reason, WIDTH_REASON, &err))
 	{
-		pending_fail(&inquiry->pending, GRPC_INVALID_ARGUMENT, "%s", err.message);
-		pending_close(&inquiry->pending);
-		free(inquiry);
+		inquiry_refuse(inquiry, &err);
 		return;
 	}
 	inquiry->question.statement = SQL_CANCEL;
@@ -323,5 +314,33 @@ rpc_cancel_instance(struct call *call)
 	inquiry->question.params[0] = request->instance_id;
 	inquiry->question.params[1] = *request->reason != '\0' ? request->reason : NULL;
 	inquiry->question.writes = true;
-	ask(inquiry, request->instance_id);
+	inquiry_ask_id(inquiry, request->instance_id);
+}
+
+void
+rpc_signal_instance(struct call *call)
+{
+	struct inquiry *inquiry =
+		inquiry_open(call, &com__wiggle__proto__signal_instance_request__descriptor, inquiry_ack);
+	const SignalInstanceRequest *request;
+	struct wig_error err = {.message = ""};
+
+	if (inquiry == NULL)
+		return;
+	request = (const SignalInstanceRequest *) inquiry->pending.request;
+	if (!rpc_width("signal", request->signal, WIDTH_SIGNAL, &err) ||
+		!inquiry_json(inquiry, &request->payload, "payload", 2, &err))
+	{
+		inquiry_refuse(inquiry, &err);
+		return;
+	}
+	inquiry->question.statement = SQL_SIGNAL;
+	inquiry->question.nparams = 3;
+	inquiry->question.params[0] = request->instance_id;
+	inquiry->question.params[1] = request->signal;
+	inquiry->question.writes = true;
+
+	/* delivered twice it would reach a second wait of the same name */
+	inquiry->question.once = true;
+	inquiry_ask_id(inquiry, request->instance_id);
 }

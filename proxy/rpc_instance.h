@@ -10,6 +10,7 @@
 extern void rpc_start_instance(struct call *call);
 extern void rpc_get_instance(struct call *call);
 extern void rpc_cancel_instance(struct call *call);
+extern void rpc_signal_instance(struct call *call);
 extern void rpc_list_instances(struct call *call);	/* rpc_list.c */
 
 /* The placement of new instances: made once, before any call. */

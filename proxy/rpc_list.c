@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gather.h"
 #include "message.h"
 #include "rpc.h"
 #include "rpc_instance.h"
@@ -21,14 +22,6 @@
 typedef Com__Wiggle__Proto__ListInstancesRequest ListInstancesRequest;
 typedef Com__Wiggle__Proto__InstanceView InstanceView;
 
-struct listing;
-
-struct listing_part
-{
-	struct question question;	/* first: the side pool hands it back */
-	struct listing *whole;
-};
-
 /* A row of one of the results, for sorting. */
 struct listed
 {
@@ -40,10 +33,8 @@ struct listed
 
 struct listing
 {
+	struct gather gather;		/* first: it is handed back */
 	struct pending pending;
-	struct listing_part *parts; /* by slot */
-	PGresult  **results;		/* by slot, owned */
-	int			waiting;		/* shards not answered, and one while they are asked */
 	int			limit;
 	char		limit_text[16];
 	char		bytes_text[24];
@@ -58,10 +49,7 @@ static const char *const statuses[] = {
 static void
 free_listing(struct listing *listing)
 {
-	for (int slot = 0; slot < shard_slots(); slot++)
-		PQclear(listing->results[slot]);
-	free(listing->results);
-	free(listing->parts);
+	gather_free(&listing->gather);
 	free(listing->status);
 	pending_close(&listing->pending);
 	free(listing);
@@ -87,11 +75,11 @@ merge(const struct listing *listing, struct listed **rows, int *n)
 
 	*n = 0;
 	for (int slot = 0; slot < shard_slots(); slot++)
-		total += PQntuples(listing->results[slot]);
+		total += PQntuples(listing->gather.parts[slot].result);
 	*rows = xcalloc((size_t) total + 1, sizeof(**rows));
 	for (int slot = 0; slot < shard_slots(); slot++)
 	{
-		const PGresult *result = listing->results[slot];
+		const PGresult *result = listing->gather.parts[slot].result;
 
 		for (int row = 0; row < PQntuples(result); row++)
 		{
@@ -139,16 +127,17 @@ reply_rows(struct listing *listing, const struct listed *rows, int n)
 	free(pointers);
 }
 
-/* Answer when the last shard has answered. */
 static void
-one_less(struct listing *listing)
+listed(struct gather *gather)
 {
+	struct listing *listing = (struct listing *) gather;
 	struct listed *rows = NULL;
 	int			n;
 
-	if (--listing->waiting > 0)
-		return;
-	if (listing->pending.call != NULL)
+	/* a list without one shard's instances would be a lie */
+	if (gather_refusal(gather) != NULL)
+		pending_refuse(&listing->pending, gather_refusal(gather));
+	else if (listing->pending.call != NULL)
 	{
 		if (merge(listing, &rows, &n))
 			reply_rows(listing, rows, n);
@@ -159,21 +148,6 @@ one_less(struct listing *listing)
 		free(rows);
 	}
 	free_listing(listing);
-}
-
-static void
-listed(struct question *question, const PGresult *result, const struct refusal *refusal)
-{
-	struct listing_part *part = (struct listing_part *) question;
-	struct listing *listing = part->whole;
-
-	/* a list without one shard's instances would be a lie */
-	if (result == NULL)
-		pending_refuse(&listing->pending, refusal);
-	else
-		listing->results[part - listing->parts] =
-			PQcopyResult(result, PG_COPYRES_ATTRS | PG_COPYRES_TUPLES);
-	one_less(listing);
 }
 
 /* The status in capitals; false when there is none of this name. */
@@ -227,31 +201,6 @@ fill_params(struct listing *listing, const char **params, struct wig_error *err)
 	return true;
 }
 
-static void
-ask_all(struct listing *listing, const char *const *params)
-{
-	listing->waiting = shard_slots() + 1;
-	for (int slot = 0; slot < shard_slots(); slot++)
-	{
-		struct listing_part *part = &listing->parts[slot];
-		struct refusal refusal;
-		enum submit submitted;
-
-		part->whole = listing;
-		part->question.statement = SQL_INSTANCES;
-		part->question.nparams = 5;
-		memcpy(part->question.params, params, 5 * sizeof(*params));
-		part->question.done = listed;
-		submitted = shard_ask(shard_by_slot(slot), &part->question);
-		if (submitted == SUBMIT_OK)
-			continue;
-		shard_refuse(shard_by_slot(slot), submitted, &refusal);
-		pending_refuse(&listing->pending, &refusal);
-		one_less(listing);
-	}
-	one_less(listing);
-}
-
 void
 rpc_list_instances(struct call *call)
 {
@@ -264,8 +213,6 @@ rpc_list_instances(struct call *call)
 	if (message == NULL)
 		return;
 	listing = xcalloc(1, sizeof(*listing));
-	listing->parts = xcalloc((size_t) shard_slots(), sizeof(*listing->parts));
-	listing->results = xcalloc((size_t) shard_slots(), sizeof(*listing->results));
 	pending_open(&listing->pending, call, message);
 	if (!fill_params(listing, params, &err))
 	{
@@ -273,5 +220,5 @@ rpc_list_instances(struct call *call)
 		free_listing(listing);
 		return;
 	}
-	ask_all(listing, params);
+	gather_all(&listing->gather, SQL_INSTANCES, params, 5, listed);
 }

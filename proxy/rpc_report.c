@@ -1,36 +1,43 @@
 /*
  * rpc_report.c
- *	  ReportSteps: one or several runs, each applied and answered on its own.
+ *	  ReportSteps, and its former names AdvanceMany and AdvanceRun.
  *
  * Every run is an item of its own shard's lane, so runs of one report may commit in
  * different batches; the call is answered when the last of them is. What the
  * engine refuses is the run's result. A storage failure is the call's status when it
  * befell every run, since then a client may safely treat the call as one.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "ids.h"
 #include "message.h"
+#include "report_decode.h"
 #include "router.h"
 #include "rpc.h"
 #include "rpc_task.h"
-#include "wiggle.pb-c.h"
 
 #define MAX_RUNS 4096
 
 typedef Com__Wiggle__Proto__ReportStepsRequest ReportStepsRequest;
-typedef Com__Wiggle__Proto__ReportedRun ReportedRun;
 typedef Com__Wiggle__Proto__RunOutcome RunOutcome;
 typedef Com__Wiggle__Proto__RunApplied RunApplied;
-typedef Com__Wiggle__Proto__StepResult StepResult;
 
 struct report;
+
+/* What differs between the three calls: their messages are the same on the wire. */
+struct form
+{
+	const char *no_runs;
+	const char *no_steps;
+	void		(*reply) (struct report *report);
+};
 
 struct run
 {
 	struct item item;			/* first: the lane hands it back */
 	struct report *report;
-	struct item_step *steps;
 	RunOutcome	outcome;
 	RunApplied	applied;
 	enum grpc_status storage;	/* GRPC_OK, or the failure that was not the engine's */
@@ -39,6 +46,8 @@ struct run
 struct report
 {
 	struct pending pending;
+	const struct form *form;
+	struct report_texts texts;
 	struct run *runs;
 	size_t		nruns;
 	size_t		waiting;		/* runs not answered, and one while they are submitted */
@@ -51,7 +60,6 @@ free_report(struct report *report)
 	{
 		struct run *run = &report->runs[i];
 
-		free(run->steps);
 		if (run->outcome.applied != NULL)
 		{
 			free(run->applied.instance_status);
@@ -60,18 +68,44 @@ free_report(struct report *report)
 		if (run->outcome.error_status != 0)
 			free(run->outcome.error);
 	}
+	report_texts_free(&report->texts);
 	free(report->runs);
 	pending_close(&report->pending);
 	free(report);
+}
+
+static void
+reply_results(struct report *report)
+{
+	Com__Wiggle__Proto__ReportStepsResult reply = COM__WIGGLE__PROTO__REPORT_STEPS_RESULT__INIT;
+	RunOutcome **results = xcalloc(report->nruns, sizeof(*results));
+
+	for (size_t i = 0; i < report->nruns; i++)
+		results[i] = &report->runs[i].outcome;
+	reply.results = results;
+	reply.n_results = report->nruns;
+	pending_reply(&report->pending, &reply.base);
+	free(results);
+}
+
+/* AdvanceRun: the only run's refusal is the call's. */
+static void
+reply_run(struct report *report)
+{
+	struct run *run = &report->runs[0];
+
+	if (run->outcome.error_status == 0)
+		pending_reply(&report->pending, &run->applied.base);
+	else
+		pending_fail(&report->pending, grpc_status_from_code(run->outcome.error_status), "%s",
+					 run->outcome.error);
 }
 
 /* Answer when the last run is answered. */
 static void
 one_less(struct report *report)
 {
-	Com__Wiggle__Proto__ReportStepsResult reply = COM__WIGGLE__PROTO__REPORT_STEPS_RESULT__INIT;
 	enum grpc_status storage = report->runs[0].storage;
-	RunOutcome **results;
 
 	if (--report->waiting > 0)
 		return;
@@ -84,18 +118,9 @@ one_less(struct report *report)
 			storage = GRPC_INTERNAL;
 	}
 	if (storage != GRPC_OK)
-	{
 		pending_fail(&report->pending, storage, "%s", report->runs[0].outcome.error);
-		free_report(report);
-		return;
-	}
-	results = xcalloc(report->nruns, sizeof(*results));
-	for (size_t i = 0; i < report->nruns; i++)
-		results[i] = &report->runs[i].outcome;
-	reply.results = results;
-	reply.n_results = report->nruns;
-	pending_reply(&report->pending, &reply.base);
-	free(results);
+	else
+		report->form->reply(report);
 	free_report(report);
 }
 
@@ -125,64 +150,6 @@ run_done(struct item *item, const struct outcome *outcome)
 	one_less(run->report);
 }
 
-/* One step into the item's form; values are made from offsets when all texts are there. */
-static bool
-read_step(const StepResult *step, struct buf *json, struct item_step *out, size_t *start,
-		  struct wig_error *err)
-{
-	*out = (struct item_step) {
-		.node_id = step->node_id,
-		.started_at = step->started_at,
-		.finished_at = step->finished_at,
-	};
-	*start = json->len;
-	if (step->n_events > 0)
-		return wig_fail(err, "step %s emits events, which this server does not keep yet; report it without"
-						" them", step->node_id);
-	if (step->n_branches > 0)
-		return wig_fail(err, "step %s creates branches, which this server does not support yet",
-						step->node_id);
-	if (step->outcome_case == COM__WIGGLE__PROTO__STEP_RESULT__OUTCOME_PREDICATE_VALUE)
-	{
-		out->outcome = STEP_PREDICATE;
-		buf_text(json, step->predicate_value ? "true" : "false");
-	}
-	else if (step->outcome_case == COM__WIGGLE__PROTO__STEP_RESULT__OUTCOME_MERGE)
-	{
-		if (!rpc_json(&step->merge, "merge", json, start, err))
-			return false;
-		if (rpc_json_null(json, *start))
-			json->len = *start;
-		else
-			out->outcome = STEP_MERGE;
-	}
-	out->value_len = json->len - *start;
-	return true;
-}
-
-static bool
-read_run(const ReportedRun *request, struct run *run, size_t *starts, struct wig_error *err)
-{
-	struct buf *json = &run->report->pending.json;
-
-	run->steps = xcalloc(request->n_steps, sizeof(*run->steps));
-	for (size_t i = 0; i < request->n_steps; i++)
-	{
-		if (!read_step(request->steps[i], json, &run->steps[i], &starts[i], err))
-			return false;
-	}
-	run->item.kind = ITEM_RUN;
-	run->item.done = run_done;
-	run->item.mode = request->final ? ITEM_FINAL : 0;
-	run->item.run = (struct item_run) {
-		.task_id = request->task_id,
-		.owner = request->lease_owner,
-		.steps = run->steps,
-		.nsteps = (int) request->n_steps,
-	};
-	return true;
-}
-
 static void
 submit(struct run *run)
 {
@@ -210,47 +177,94 @@ compare_text(const void *a, const void *b)
 
 /* What refuses the call as a whole. */
 static bool
-check_report(const ReportStepsRequest *request, struct wig_error *err)
+check_report(ReportedRun *const *runs, size_t n, const struct form *form, struct wig_error *err)
 {
 	const char **ids;
 	bool		ok = true;
 
-	if (request->n_runs == 0)
-		return wig_fail(err, "report requires at least one run");
-	if (request->n_runs > MAX_RUNS)
-		return wig_fail(err, "report has %zu runs; up to %d are allowed", request->n_runs, MAX_RUNS);
-	for (size_t i = 0; i < request->n_runs; i++)
+	if (n == 0)
+		return wig_fail(err, "%s", form->no_runs);
+	if (n > MAX_RUNS)
+		return wig_fail(err, "report has %zu runs; up to %d are allowed", n, MAX_RUNS);
+	for (size_t i = 0; i < n; i++)
 	{
-		if (request->runs[i]->n_steps == 0)
-			return wig_fail(err, "report requires at least one step");
+		if (runs[i]->n_steps == 0)
+			return wig_fail(err, "%s", form->no_steps);
 	}
-	ids = xcalloc(request->n_runs, sizeof(*ids));
-	for (size_t i = 0; i < request->n_runs; i++)
-		ids[i] = request->runs[i]->task_id;
-	qsort(ids, request->n_runs, sizeof(*ids), compare_text);
-	for (size_t i = 1; i < request->n_runs && ok; i++)
+	ids = xcalloc(n, sizeof(*ids));
+	for (size_t i = 0; i < n; i++)
+		ids[i] = runs[i]->task_id;
+	qsort(ids, n, sizeof(*ids), compare_text);
+	for (size_t i = 1; i < n && ok; i++)
 	{
 		if (strcmp(ids[i - 1], ids[i]) == 0)
 			ok = wig_fail(err, "task %.200s appears twice in the batch", ids[i]);
 	}
 	free(ids);
-	return ok;
+	return ok && report_check_events(runs, n, err);
+}
+
+/* ---- several runs of one instance ---- */
+
+struct owned
+{
+	char		instance[WIG_ID_MAX + 1];
+	struct run *run;
+};
+
+/* By instance, then in the order of the call. */
+static int
+compare_owned(const void *a, const void *b)
+{
+	const struct owned *x = a;
+	const struct owned *y = b;
+	int			order = strcmp(x->instance, y->instance);
+
+	if (order != 0)
+		return order;
+	return x->run < y->run ? -1 : x->run > y->run;
 }
 
 /*
- * Decode every run, then submit: the texts of all runs share one buffer, which must
- * not move once an item points into it.
+ * Of the runs of one instance the first is applied: the others may rest on what it
+ * changes, and are to be reported again when it is known.
  */
 static void
-start_runs(struct report *report, const ReportStepsRequest *request)
+refuse_siblings(struct report *report)
 {
-	size_t		nsteps = 0;
-	size_t	   *starts;
-	size_t		at = 0;
+	struct owned *owned = xcalloc(report->nruns, sizeof(*owned));
+	size_t		n = 0;
+	int32_t		ignored;
 
-	for (size_t i = 0; i < request->n_runs; i++)
-		nsteps += request->runs[i]->n_steps;
-	starts = xcalloc(nsteps, sizeof(*starts));
+	for (size_t i = 0; i < report->nruns; i++)
+	{
+		struct run *run = &report->runs[i];
+		const char *task = run->item.run.task_id;
+
+		if (run->outcome.error_status != 0 ||
+			!wig_task_id_parse(task, strlen(task), owned[n].instance, &ignored))
+			continue;
+		owned[n++].run = run;
+	}
+	qsort(owned, n, sizeof(*owned), compare_owned);
+	for (size_t i = 1; i < n; i++)
+	{
+		char		text[WIG_ID_MAX + 128];
+
+		if (strcmp(owned[i - 1].instance, owned[i].instance) != 0)
+			continue;
+		snprintf(text, sizeof(text), "another run in this batch already advances instance %s; report this"
+				 " run again once it lands", owned[i].instance);
+		refuse_run(owned[i].run, 409, GRPC_OK, text);
+	}
+	free(owned);
+}
+
+/* Decode every run, then submit: no item may be on its way while texts still move. */
+static void
+start_runs(struct report *report, ReportedRun *const *requests)
+{
+	report_texts_init(&report->texts, requests, report->nruns);
 	for (size_t i = 0; i < report->nruns; i++)
 	{
 		struct run *run = &report->runs[i];
@@ -258,24 +272,16 @@ start_runs(struct report *report, const ReportStepsRequest *request)
 
 		run->report = report;
 		com__wiggle__proto__run_outcome__init(&run->outcome);
-		run->outcome.task_id = request->runs[i]->task_id;
-		if (!read_run(request->runs[i], run, &starts[at], &err))
+		run->outcome.task_id = requests[i]->task_id;
+		run->item.kind = ITEM_RUN;
+		run->item.done = run_done;
+		run->item.mode = (requests[i]->final ? ITEM_FINAL : 0) | (report->nruns > 1 ? ITEM_GROUPED : 0);
+		if (!report_decode_run(&report->texts, requests[i], &run->item.run, &err))
 			refuse_run(run, 400, GRPC_OK, err.message);
-		at += request->runs[i]->n_steps;
 	}
-	at = 0;
-	for (size_t i = 0; i < report->nruns; i++)
-	{
-		for (size_t j = 0; j < request->runs[i]->n_steps; j++)
-		{
-			struct item_step *step = &report->runs[i].steps[j];
-
-			if (step->outcome != STEP_UNTOUCHED)
-				step->value = (const char *) report->pending.json.data + starts[at];
-			at++;
-		}
-	}
-	free(starts);
+	report_texts_settle(&report->texts);
+	if (report->nruns > 1)
+		refuse_siblings(report);
 	report->waiting = report->nruns + 1;
 	for (size_t i = 0; i < report->nruns; i++)
 	{
@@ -287,26 +293,64 @@ start_runs(struct report *report, const ReportStepsRequest *request)
 	one_less(report);
 }
 
-void
-rpc_report_steps(struct call *call)
+static void
+take_report(struct call *call, ProtobufCMessage *message, ReportedRun *const *runs, size_t n,
+			const struct form *form)
 {
-	ProtobufCMessage *message =
-		message_request(call, &com__wiggle__proto__report_steps_request__descriptor);
-	const ReportStepsRequest *request = (const ReportStepsRequest *) message;
 	struct wig_error err = {.message = ""};
 	struct report *report;
 
-	if (request == NULL)
-		return;
-	if (!check_report(request, &err))
+	if (!check_report(runs, n, form, &err))
 	{
 		protobuf_c_message_free_unpacked(message, NULL);
 		call_fail(call, GRPC_INVALID_ARGUMENT, "%s", err.message);
 		return;
 	}
 	report = xcalloc(1, sizeof(*report));
-	report->nruns = request->n_runs;
-	report->runs = xcalloc(report->nruns, sizeof(*report->runs));
+	report->form = form;
+	report->nruns = n;
+	report->runs = xcalloc(n, sizeof(*report->runs));
 	pending_open(&report->pending, call, message);
-	start_runs(report, request);
+	start_runs(report, runs);
+}
+
+void
+rpc_report_steps(struct call *call)
+{
+	static const struct form form = {
+		"report requires at least one run", "report requires at least one step", reply_results
+	};
+	ProtobufCMessage *message =
+		message_request(call, &com__wiggle__proto__report_steps_request__descriptor);
+	const ReportStepsRequest *request = (const ReportStepsRequest *) message;
+
+	if (request != NULL)
+		take_report(call, message, request->runs, request->n_runs, &form);
+}
+
+void
+rpc_advance_many(struct call *call)
+{
+	static const struct form form = {
+		"advanceMany requires at least one run", "advance requires at least one step", reply_results
+	};
+	ProtobufCMessage *message =
+		message_request(call, &com__wiggle__proto__report_steps_request__descriptor);
+	const ReportStepsRequest *request = (const ReportStepsRequest *) message;
+
+	if (request != NULL)
+		take_report(call, message, request->runs, request->n_runs, &form);
+}
+
+void
+rpc_advance_run(struct call *call)
+{
+	static const struct form form = {
+		"advance requires at least one run", "advance requires at least one step", reply_run
+	};
+	ProtobufCMessage *message = message_request(call, &com__wiggle__proto__reported_run__descriptor);
+	ReportedRun *run = (ReportedRun *) message;
+
+	if (run != NULL)
+		take_report(call, message, &run, 1, &form);
 }

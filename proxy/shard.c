@@ -12,6 +12,8 @@
 #include "health.h"
 #include "lane.h"
 #include "log.h"
+#include "member.h"
+#include "outbox.h"
 #include "poller.h"
 #include "setup.h"
 #include "shard.h"
@@ -262,6 +264,11 @@ shard_setup_done(struct shard *shard)
 	side_start(shard->side);
 	wakeup_start(shard->wakeup);
 	tell_health(shard);
+	if (shard->index == topology->home)
+	{
+		member_home_ready();
+		outbox_look();
+	}
 }
 
 void

@@ -7,6 +7,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "buf.h"
 #include "config.h"
@@ -190,6 +191,7 @@ answered(struct side *side)
 	if (answers)
 		answer(pool, question, result, NULL);
 	else if (sqlstate != NULL && question->tries < TRIES_MAX &&
+			 (!question->once || error_class != ERROR_CONNECTION) &&
 			 (error_class == ERROR_RETRY || error_class == ERROR_CONNECTION ||
 			  error_class == ERROR_SCHEMA))
 	{
@@ -202,6 +204,19 @@ answered(struct side *side)
 			shard_schema_lost(pool->shard, why);
 		else if (error_class == ERROR_CONNECTION)
 			link_break(&side->link, why);
+	}
+	else if (question->once && error_class == ERROR_CONNECTION)
+	{
+		/* the session may have been ended after its commit */
+		question->unknown = true;
+		refuse(pool, question, message ? message : "the session was ended");
+	}
+	else if (question->told != NULL && sqlstate != NULL && strcmp(sqlstate, "XX000") == 0 &&
+			 message != NULL && strncmp(message, question->told, strlen(question->told)) == 0)
+	{
+		refusal = (struct refusal) {.status = GRPC_INTERNAL, .code = 500};
+		snprintf(refusal.message, sizeof(refusal.message), "%s", message);
+		answer(pool, question, NULL, &refusal);
 	}
 	else
 	{
@@ -283,7 +298,10 @@ side_link_down(struct link *link, const char *why)
 		return;
 	question->unknown = true;
 	question->tries++;
-	put_back(pool, question);
+	if (question->once)
+		refuse(pool, question, why);
+	else
+		put_back(pool, question);
 	pump(pool);
 }
 

@@ -2,9 +2,9 @@
  * side.h
  *	  A few connections of a shard for what is not batched: definitions, lists, cancel.
  *
- * Each question is one statement in its own transaction. All of them may be asked
- * twice with the same effect, so a question whose connection was lost is asked
- * again, for a while.
+ * Each question is one statement in its own transaction. Most may be asked twice
+ * with the same effect, so a question whose connection was lost is asked again,
+ * for a while; one that may not says `once`.
  */
 #ifndef WIGGLE_PROXY_SIDE_H
 #define WIGGLE_PROXY_SIDE_H
@@ -29,6 +29,8 @@ struct question
 	int			nparams;
 	const char *params[QUESTION_MAX_PARAMS];	/* text, NULL = NULL */
 	bool		writes;			/* when its fate is unknown: INTERNAL, else UNAVAILABLE */
+	bool		once;			/* not to be asked again when its fate is unknown */
+	const char *told;			/* an XX000 that begins so is the engine's own text; NULL = none */
 	bool		unknown;		/* the pool's: sent, and the answer was lost */
 	unsigned	tries;			/* the pool's */
 	uint64_t	since;			/* the pool's */

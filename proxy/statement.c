@@ -24,17 +24,21 @@
 	MILLIS("i.created_at") ", " MILLIS("i.updated_at") ", " \
 	"(extract(epoch from i.created_at) * 1000000)::pg_catalog.int8, " context ", " over
 
+#define SCHEDULE_COLUMNS \
+	"s.id, s.workflow, s.every_millis, s.cron, " MILLIS("s.next_fire_at") ", " MILLIS("s.created_at")
+
 static const char *const texts[STATEMENTS] = {
 	[SQL_BATCH] =
 	"select op, item, code, message, task_id, instance_id, status, expires_at, lease_owner, workflow,"
 	" version, node_id, step_name, activity, kind, attempt, mode, context, base_context, item_index,"
 	" item_map_key, collect_key, arm_names"
 	" from wiggle.batch($1::wiggle.batch_starts, $2::wiggle.batch_runs, $3::wiggle.batch_fails,"
-	" $4::wiggle.batch_beats, $5::wiggle.batch_releases, $6::wiggle.batch_polls)",
+	" $4::wiggle.batch_beats, $5::wiggle.batch_releases, $6::wiggle.batch_polls,"
+	" $7::wiggle.batch_events)",
 	[SQL_RELEASE_OWNERS] = "select wiggle.release_owners($1::pg_catalog.text[])",
 	[SQL_SESSION_LANE] = SESSION,
 	[SQL_SESSION_SIDE] = SESSION,
-	[SQL_LISTEN] = "listen wiggle_ready",
+	[SQL_LISTEN] = "listen wiggle_ready; listen wiggle_event; listen wiggle_outbox",
 	[SQL_PROBE] = "select 1",
 	[SQL_DEALLOCATE] = "deallocate all",
 	[SQL_SETUP_LOCK] = "select pg_catalog.pg_advisory_lock(" SETUP_LOCK_KEY ")",
@@ -67,7 +71,10 @@ static const char *const texts[STATEMENTS] = {
 	", t.id, t.node_id, t.kind, t.status, t.activity, t.attempt, " MILLIS("t.available_at")
 	", t.lease_owner, t.last_error, " MILLIS("t.started_at") ", " MILLIS("t.finished_at") ", "
 	MILLIS("t.created_at")
-	" from l i cross join s left join lateral wiggle.tokens(i.id) t on true"
+	", case when t.io <= $2::pg_catalog.int8 then t.input end, case when t.io <= $2::pg_catalog.int8 then t.output end"
+	" from l i cross join s left join lateral"
+	" (select k.*, sum(coalesce(octet_length(k.input), 0) + coalesce(octet_length(k.output), 0)) over () as io"
+	" from wiggle.tokens(i.id) k) t on true"
 	" window w as (order by t.created_at, t.id) order by t.created_at, t.id",
 
 	/*
@@ -81,6 +88,45 @@ static const char *const texts[STATEMENTS] = {
 	" select " INSTANCE_COLUMNS("case when s.over_bytes then null else i.doc end", "s.over_bytes")
 	" from l i, s order by i.created_at desc, i.id desc",
 	[SQL_CANCEL] = "select wiggle.cancel($1, $2)",
+	[SQL_SIGNAL] = "select wiggle.signal($1, $2, $3::pg_catalog.jsonb)",
+	[SQL_SCHEDULE] =
+	"select " SCHEDULE_COLUMNS " from wiggle.schedule($1, every => $2::pg_catalog.int8 * interval '1 millisecond',"
+	" cron => $3, context => $4::pg_catalog.jsonb) s",
+	[SQL_SCHEDULES] = "select " SCHEDULE_COLUMNS " from wiggle.schedules() s order by s.id collate \"C\"",
+	[SQL_UNSCHEDULE] = "select wiggle.unschedule($1)",
+	[SQL_HORIZON] = "select wiggle.event_horizon()",
+
+	/* At least one entry, however large: a consumer must be able to pass it. */
+	[SQL_FEED] =
+	"select seq, instance_id, workflow, version, correlation_id, type, " MILLIS("created_at") ","
+	" (extract(epoch from created_at) * 1000000)::pg_catalog.int8, doc, node_id, found"
+	" from (select f.*, f.payload::pg_catalog.text as doc, count(*) over () as found,"
+	" row_number() over w as place,"
+	" sum(octet_length(coalesce(f.payload::pg_catalog.text, '')) + 512) over w as total"
+	" from wiggle.feed($1::pg_catalog.int8, $2::pg_catalog.int4) f"
+	" window w as (order by f.seq rows unbounded preceding)) f"
+	" where place = 1 or total <= $3::pg_catalog.int8 order by seq",
+	[SQL_CURSOR_READ] = "select shard, acked from wiggle.cursor_read($1)",
+	[SQL_CURSOR_REGISTER] =
+	"select wiggle.cursor_register($1, $2::pg_catalog.int4[], $3::pg_catalog.int8[])",
+	[SQL_CURSOR_ACK] = "select wiggle.cursor_ack($1, $2::pg_catalog.int4[], $3::pg_catalog.int8[])",
+	[SQL_STEP_STATS] =
+	"select node_id, name, count, mean_millis, p50, p95, max, wait_p50, wait_p95 from wiggle.step_stats($1,"
+	" $2::pg_catalog.int4, to_timestamp($3::pg_catalog.float8 / 1000), $4::pg_catalog.int4)",
+	[SQL_BACKLOG] =
+	"select workflow, version, coalesce(queue, ''), ready_count, " MILLIS("oldest_available_at")
+	" from wiggle.backlog($1::pg_catalog.int4)",
+	[SQL_NODES] =
+	"select id, name, " MILLIS("first_heartbeat") ", " MILLIS("last_heartbeat") ", workers,"
+	" polls::pg_catalog.text, alive, leader from wiggle.nodes() order by first_heartbeat, id",
+	[SQL_NODE_BEAT] =
+	"select wiggle.node_beat($1, $2, $3::pg_catalog.int4, $4::pg_catalog.jsonb),"
+	" exists(select from wiggle.nodes() n where n.id = $1 and n.leader)",
+	[SQL_NODE_LEAVE] = "select wiggle.node_leave($1)",
+	[SQL_PLACEMENT] = "select wiggle.publish_placement($1::pg_catalog.jsonb)",
+	[SQL_OUTBOX] =
+	"select id, shard, workflow, correlation_id, context from wiggle.outbox($1::pg_catalog.int4)",
+	[SQL_OUTBOX_DONE] = "select wiggle.outbox_done($1::pg_catalog.text[])",
 };
 
 const char *

@@ -18,7 +18,7 @@
 
 enum statement
 {
-	SQL_BATCH,					/* six composites, binary; rows of wiggle.batch_result */
+	SQL_BATCH,					/* seven composites, binary; rows of wiggle.batch_result */
 	SQL_RELEASE_OWNERS,			/* text[] */
 	SQL_SESSION_LANE,			/* $1 lock, $2 statement timeout (ms); shard identity */
 	SQL_SESSION_SIDE,			/* the same for side connections */
@@ -38,9 +38,26 @@ enum statement
 	SQL_DEFINITION,				/* $1 name, $2 version or NULL */
 	SQL_INSTANCE,				/* $1 id, $2 bytes of context at most */
 	SQL_INSTANCES,				/* $1 workflow, $2 status, $3 correlation, $4 max, $5 bytes at most */
-	SQL_CANCEL					/* $1 id, $2 reason or NULL */
+	SQL_CANCEL,					/* $1 id, $2 reason or NULL */
+	SQL_SIGNAL,					/* $1 id, $2 signal, $3 payload or NULL */
+	SQL_SCHEDULE,				/* $1 workflow, $2 every ms or NULL, $3 cron or NULL, $4 context */
+	SQL_SCHEDULES,
+	SQL_UNSCHEDULE,				/* $1 id */
+	SQL_HORIZON,				/* the first event number that is not final */
+	SQL_FEED,					/* $1 after, $2 max, $3 bytes at most */
+	SQL_CURSOR_READ,			/* $1 consumer; shard, acked */
+	SQL_CURSOR_REGISTER,		/* $1 consumer, $2 shards, $3 numbers */
+	SQL_CURSOR_ACK,				/* the same */
+	SQL_STEP_STATS,				/* $1 workflow, $2 version or NULL, $3 since ms, $4 sample */
+	SQL_BACKLOG,				/* $1 max */
+	SQL_NODES,
+	SQL_NODE_BEAT,				/* $1 id, $2 name, $3 workers, $4 polls; is it the leader? */
+	SQL_NODE_LEAVE,				/* $1 id */
+	SQL_PLACEMENT,				/* $1 generations */
+	SQL_OUTBOX,					/* $1 max */
+	SQL_OUTBOX_DONE				/* $1 ids */
 };
-#define STATEMENTS (SQL_CANCEL + 1)
+#define STATEMENTS (SQL_OUTBOX_DONE + 1)
 
 extern const char *statement_text(enum statement statement);
 
@@ -93,19 +110,77 @@ enum token_column
 	TOKEN_LAST_ERROR,
 	TOKEN_STARTED_AT,
 	TOKEN_FINISHED_AT,
-	TOKEN_CREATED_AT
+	TOKEN_CREATED_AT,
+	TOKEN_INPUT,				/* JSON text; all NULL when together over the bytes asked for */
+	TOKEN_OUTPUT
+};
+
+/* Columns of SQL_SCHEDULE and SQL_SCHEDULES, as text. */
+enum schedule_column
+{
+	SCHEDULE_ID,
+	SCHEDULE_WORKFLOW,
+	SCHEDULE_EVERY,				/* ms, NULL: by cron */
+	SCHEDULE_CRON,				/* NULL: by interval */
+	SCHEDULE_NEXT,				/* Unix ms */
+	SCHEDULE_CREATED
+};
+
+/* Columns of SQL_FEED, as text; rows in order of their numbers. */
+enum feed_column
+{
+	FEED_SEQ,
+	FEED_INSTANCE,
+	FEED_WORKFLOW,
+	FEED_VERSION,
+	FEED_CORRELATION,
+	FEED_TYPE,
+	FEED_CREATED_AT,			/* Unix ms */
+	FEED_CREATED_EXACT,			/* Unix µs, for merging */
+	FEED_PAYLOAD,				/* JSON text or NULL */
+	FEED_NODE,
+	FEED_FOUND					/* rows there were before the bound on bytes */
+};
+
+/* Columns of SQL_STEP_STATS, as text. */
+enum stats_column
+{
+	STATS_NODE, STATS_NAME, STATS_COUNT, STATS_MEAN, STATS_P50, STATS_P95, STATS_MAX,
+	STATS_WAIT_P50, STATS_WAIT_P95
+};
+
+/* Columns of SQL_BACKLOG, as text. */
+enum backlog_column
+{
+	BACKLOG_WORKFLOW, BACKLOG_VERSION, BACKLOG_QUEUE, BACKLOG_READY, BACKLOG_OLDEST
+};
+
+/* Columns of SQL_NODES, as text. */
+enum node_column
+{
+	NODE_ID, NODE_NAME, NODE_FIRST, NODE_LAST, NODE_WORKERS, NODE_POLLS, NODE_ALIVE, NODE_LEADER
+};
+
+/* Columns of SQL_OUTBOX, as text. */
+enum outbox_column
+{
+	OUTBOX_ID, OUTBOX_SHARD, OUTBOX_WORKFLOW, OUTBOX_CORRELATION, OUTBOX_CONTEXT
 };
 
 /* About the bytes that the item adds to a batch; set item->bytes to it. */
 extern size_t item_measure(const struct item *item);
 
-/* The six parameters of SQL_BATCH; memory is kept for the next batch. */
+/* The parameters of SQL_BATCH: a family of each kind of item, then the runs' events. */
+#define BATCH_EVENTS	ITEM_KINDS
+#define BATCH_PARAMS	(ITEM_KINDS + 1)
+
+/* Memory is kept for the next batch. */
 struct batch_params
 {
-	struct buf	family[ITEM_KINDS];
-	const char *values[ITEM_KINDS];
-	int			lengths[ITEM_KINDS];
-	int			formats[ITEM_KINDS];
+	struct buf	family[BATCH_PARAMS];
+	const char *values[BATCH_PARAMS];
+	int			lengths[BATCH_PARAMS];
+	int			formats[BATCH_PARAMS];
 };
 
 /*

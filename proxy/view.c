@@ -1,6 +1,6 @@
 /*
  * view.c
- *	  Rows of instances and tokens to the messages that show them.
+ *	  Rows of the database to the messages that show them.
  */
 #include <stdlib.h>
 
@@ -8,8 +8,8 @@
 #include "statement.h"
 #include "view.h"
 
-static int64_t
-number(const PGresult *result, int row, int column)
+int64_t
+view_number(const PGresult *result, int row, int column)
 {
 	return PQgetisnull(result, row, column) ? 0 : strtoll(PQgetvalue(result, row, column), NULL, 10);
 }
@@ -21,13 +21,23 @@ text(const PGresult *result, int row, int column)
 	return PQgetvalue(result, row, column);
 }
 
+/* What a step saw and gave, for a person: left out rather than refused. */
+static void
+record(const PGresult *result, int row, int column, ProtobufCBinaryData *out)
+{
+	struct wig_error ignored;
+
+	if (!PQgetisnull(result, row, column))
+		rpc_value(text(result, row, column), (size_t) PQgetlength(result, row, column), out, &ignored);
+}
+
 bool
 view_instance(const PGresult *result, int row, Com__Wiggle__Proto__InstanceView *view,
 			  struct wig_error *err)
 {
 	view->id = text(result, row, INSTANCE_ID);
 	view->workflow = text(result, row, INSTANCE_WORKFLOW);
-	view->version = (int32_t) number(result, row, INSTANCE_VERSION);
+	view->version = (int32_t) view_number(result, row, INSTANCE_VERSION);
 	view->status = text(result, row, INSTANCE_STATUS);
 	if (!PQgetisnull(result, row, INSTANCE_REASON))
 	{
@@ -40,8 +50,8 @@ view_instance(const PGresult *result, int row, Com__Wiggle__Proto__InstanceView 
 		view->has_error_case = COM__WIGGLE__PROTO__INSTANCE_VIEW__HAS_ERROR_ERROR;
 		view->error = text(result, row, INSTANCE_ERROR);
 	}
-	view->created_at = number(result, row, INSTANCE_CREATED_AT);
-	view->updated_at = number(result, row, INSTANCE_UPDATED_AT);
+	view->created_at = view_number(result, row, INSTANCE_CREATED_AT);
+	view->updated_at = view_number(result, row, INSTANCE_UPDATED_AT);
 	return PQgetisnull(result, row, INSTANCE_CONTEXT) ||
 		rpc_value(text(result, row, INSTANCE_CONTEXT),
 				  (size_t) PQgetlength(result, row, INSTANCE_CONTEXT), &view->context, err);
@@ -55,9 +65,9 @@ view_token(const PGresult *result, int row, Com__Wiggle__Proto__Token *token)
 	token->kind = text(result, row, TOKEN_KIND);
 	token->status = text(result, row, TOKEN_STATUS);
 	token->activity = text(result, row, TOKEN_ACTIVITY);
-	token->attempt = (int32_t) number(result, row, TOKEN_ATTEMPT);
-	token->available_at = number(result, row, TOKEN_AVAILABLE_AT);
-	token->created_at = number(result, row, TOKEN_CREATED_AT);
+	token->attempt = (int32_t) view_number(result, row, TOKEN_ATTEMPT);
+	token->available_at = view_number(result, row, TOKEN_AVAILABLE_AT);
+	token->created_at = view_number(result, row, TOKEN_CREATED_AT);
 	if (!PQgetisnull(result, row, TOKEN_LEASE_OWNER))
 	{
 		token->has_lease_owner_case = COM__WIGGLE__PROTO__TOKEN__HAS_LEASE_OWNER_LEASE_OWNER;
@@ -71,11 +81,24 @@ view_token(const PGresult *result, int row, Com__Wiggle__Proto__Token *token)
 	if (!PQgetisnull(result, row, TOKEN_STARTED_AT))
 	{
 		token->has_started_at_case = COM__WIGGLE__PROTO__TOKEN__HAS_STARTED_AT_STARTED_AT;
-		token->started_at = number(result, row, TOKEN_STARTED_AT);
+		token->started_at = view_number(result, row, TOKEN_STARTED_AT);
 	}
 	if (!PQgetisnull(result, row, TOKEN_FINISHED_AT))
 	{
 		token->has_finished_at_case = COM__WIGGLE__PROTO__TOKEN__HAS_FINISHED_AT_FINISHED_AT;
-		token->finished_at = number(result, row, TOKEN_FINISHED_AT);
+		token->finished_at = view_number(result, row, TOKEN_FINISHED_AT);
 	}
+	record(result, row, TOKEN_INPUT, &token->input);
+	record(result, row, TOKEN_OUTPUT, &token->output);
+}
+
+void
+view_schedule(const PGresult *result, int row, Com__Wiggle__Proto__ScheduleView *view)
+{
+	view->id = text(result, row, SCHEDULE_ID);
+	view->workflow = text(result, row, SCHEDULE_WORKFLOW);
+	view->every_millis = view_number(result, row, SCHEDULE_EVERY);
+	view->cron = text(result, row, SCHEDULE_CRON);
+	view->next_fire_at = view_number(result, row, SCHEDULE_NEXT);
+	view->created_at = view_number(result, row, SCHEDULE_CREATED);
 }

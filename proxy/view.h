@@ -1,6 +1,6 @@
 /*
  * view.h
- *	  Rows of instances and tokens to the messages that show them.
+ *	  Rows of the database to the messages that show them.
  */
 #ifndef WIGGLE_PROXY_VIEW_H
 #define WIGGLE_PROXY_VIEW_H
@@ -17,7 +17,16 @@
 extern bool view_instance(const PGresult *result, int row, Com__Wiggle__Proto__InstanceView *view,
 						  struct wig_error *err);
 
-/* The same from columns of enum token_column. */
+/*
+ * The same from columns of enum token_column; input and output are malloc'd, and
+ * absent when they cannot be sent.
+ */
 extern void view_token(const PGresult *result, int row, Com__Wiggle__Proto__Token *token);
+
+/* The same from columns of enum schedule_column, nothing allocated. */
+extern void view_schedule(const PGresult *result, int row, Com__Wiggle__Proto__ScheduleView *view);
+
+/* An integer of a row, 0 for NULL. */
+extern int64_t view_number(const PGresult *result, int row, int column);
 
 #endif							/* WIGGLE_PROXY_VIEW_H */

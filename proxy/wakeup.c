@@ -1,23 +1,25 @@
 /*
  * wakeup.c
- *	  The session of a shard that hears which queues became ready.
+ *	  The session of a shard that hears what happened there.
  *
  * A firewall may drop an idle session without a word, and a listener never
  * sends. So it asks something from time to time and expects an answer.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "buf.h"
+#include "feed_watch.h"
 #include "log.h"
 #include "loop.h"
 #include "metrics.h"
+#include "outbox.h"
 #include "poller.h"
 #include "shard.h"
 #include "wakeup.h"
 
 #define PROBE_MS		20000
 #define PROBE_WAIT_MS	10000
-#define CHANNEL			"wiggle_ready"
 
 struct wakeup
 {
@@ -40,7 +42,7 @@ silent(struct deadline *deadline)
 static void
 ask(struct wakeup *wakeup, enum statement statement)
 {
-	if (!PQsendQueryParams(wakeup->link.conn, statement_text(statement), 0, NULL, NULL, NULL, NULL, 0))
+	if (!PQsendQuery(wakeup->link.conn, statement_text(statement)))
 	{
 		link_break(&wakeup->link, PQerrorMessage(wakeup->link.conn));
 		return;
@@ -77,6 +79,12 @@ wakeup_up(struct link *link)
 	ask(link->owner, SQL_LISTEN);
 }
 
+static bool
+is_home(const struct wakeup *wakeup)
+{
+	return wakeup->shard->index == shard_topology()->home;
+}
+
 /* Answers of LISTEN and of probes, then what has been notified. */
 static void
 wakeup_ready(struct link *link)
@@ -93,8 +101,14 @@ wakeup_ready(struct link *link)
 			break;
 		if (PQresultStatus(result) == PGRES_COMMAND_OK)
 		{
-			/* LISTEN is committed: what was notified before it is lost, so look */
+			/*
+			 * With the last of them the LISTENs are committed: what was notified
+			 * before is lost, so look at everything.
+			 */
 			poller_wake_all(wakeup->shard->slot);
+			feed_watch_wake();
+			if (is_home(wakeup))
+				outbox_look();
 			answered = true;
 		}
 		else if (PQresultStatus(result) == PGRES_TUPLES_OK)
@@ -104,7 +118,12 @@ wakeup_ready(struct link *link)
 	while ((notify = PQnotifies(link->conn)) != NULL)
 	{
 		metric_add(wakeup->heard, 1);
-		poller_wake(wakeup->shard->slot, notify->extra);
+		if (strcmp(notify->relname, "wiggle_event") == 0)
+			feed_watch_wake();
+		else if (strcmp(notify->relname, "wiggle_outbox") == 0)
+			outbox_look();
+		else
+			poller_wake(wakeup->shard->slot, notify->extra);
 		PQfreemem(notify);
 	}
 	if (answered)
@@ -147,7 +166,7 @@ wakeup_create(struct shard *shard)
 	snprintf(labels, sizeof(labels), "shard=\"%d\"", shard->entry->id);
 	wakeup->shard = shard;
 	wakeup->heard = metric_counter("wiggle_proxy_wakeups_total", labels,
-								   "Notifications that a queue became ready.");
+								   "Notifications from the shard.");
 	link_init(&wakeup->link, &wakeup_ops, shard->target, "wakeup", wakeup);
 	return wakeup;
 }

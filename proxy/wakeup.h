@@ -1,6 +1,7 @@
 /*
  * wakeup.h
- *	  The session of a shard that hears which queues became ready.
+ *	  The session of a shard that hears what happened there: queues that became
+ *	  ready, entries of the event log, instances that wait in the outbox.
  *
  * A hint only: what is missed while the session is away is made good by looking at
  * everything when it is back, and by the poller's own slow look.

@@ -7,8 +7,11 @@
 #include "config.h"
 #include "log.h"
 #include "loop.h"
+#include "member.h"
+#include "outbox.h"
 #include "poller.h"
 #include "random.h"
+#include "rpc_event.h"
 #include "rpc_instance.h"
 #include "shard.h"
 #include "shards.h"
@@ -79,6 +82,9 @@ work_start(void (*on_opened) (void), void (*on_failed) (const char *reason), str
 	tell_failed = on_failed;
 	srandom((unsigned) random_u64());
 	poller_start();
+	member_start();
+	outbox_start();
+	rpc_event_start();
 	if (!shards_start(topology, on_serving, on_refused, err))
 		return false;
 	rpc_instance_start();

@@ -1,0 +1,59 @@
+/*
+ * gather.h
+ *	  One question to several shards at once; done when all have answered.
+ *
+ * Embedded in the asker's state. Use: gather_begin, then gather_question and
+ * gather_ask for each shard that is concerned, then gather_end. done() runs
+ * once, when the last answer is in and gather_end has been called; it may begin
+ * the same gather anew or free its owner.
+ */
+#ifndef WIGGLE_PROXY_GATHER_H
+#define WIGGLE_PROXY_GATHER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <libpq-fe.h>
+
+#include "refusal.h"
+#include "side.h"
+
+struct gather;
+
+struct gather_part
+{
+	struct question question;	/* first: the side pool hands it back */
+	struct gather *whole;
+	bool		asked;
+	PGresult   *result;			/* a copy; NULL: not asked, or refused */
+	struct refusal refusal;		/* when it was asked and refused */
+};
+
+struct gather
+{
+	struct gather_part *parts;	/* by slot */
+	int			waiting;		/* answers to come, and one until gather_end */
+	void		(*done) (struct gather *gather);
+};
+
+/* Forget what was gathered before. */
+extern void gather_begin(struct gather *gather, void (*done) (struct gather *gather));
+
+/* A question to this shard: fill statement, params, then gather_ask. */
+extern struct question *gather_question(struct gather *gather, int slot);
+extern void gather_ask(struct gather *gather, int slot);
+extern void gather_end(struct gather *gather);
+
+/* The same statement and parameters to all shards, from begin to end. */
+extern void gather_all(struct gather *gather, enum statement statement, const char *const *params,
+					   int nparams, void (*done) (struct gather *gather));
+
+/* The first refusal in order of slots, NULL when nobody refused. */
+extern const struct refusal *gather_refusal(const struct gather *gather);
+
+/* How many shards have answered. */
+extern int	gather_answers(const struct gather *gather);
+
+/* Nothing may be waiting any more. */
+extern void gather_free(struct gather *gather);
+
+#endif							/* WIGGLE_PROXY_GATHER_H */

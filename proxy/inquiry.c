@@ -1,0 +1,106 @@
+/*
+ * inquiry.c
+ *	  A call that is one question to one shard.
+ */
+#include <stdlib.h>
+
+#include "inquiry.h"
+#include "message.h"
+#include "shard.h"
+#include "wiggle.pb-c.h"
+
+static void
+end(struct inquiry *inquiry)
+{
+	pending_close(&inquiry->pending);
+	free(inquiry);
+}
+
+static void
+answered(struct question *question, const PGresult *result, const struct refusal *refusal)
+{
+	struct inquiry *inquiry = (struct inquiry *) question;
+
+	if (result == NULL)
+		pending_refuse(&inquiry->pending, refusal);
+	else if (inquiry->pending.call != NULL)
+		inquiry->answer(inquiry, result);
+	end(inquiry);
+}
+
+struct inquiry *
+inquiry_open(struct call *call, const ProtobufCMessageDescriptor *type,
+			 void (*answer) (struct inquiry *inquiry, const PGresult *result))
+{
+	ProtobufCMessage *message = message_request(call, type);
+	struct inquiry *inquiry;
+
+	if (message == NULL)
+		return NULL;
+	inquiry = xcalloc(1, sizeof(*inquiry));
+	pending_open(&inquiry->pending, call, message);
+	inquiry->question.done = answered;
+	inquiry->answer = answer;
+	return inquiry;
+}
+
+bool
+inquiry_json(struct inquiry *inquiry, const ProtobufCBinaryData *value, const char *field, int param,
+			 struct wig_error *err)
+{
+	struct buf *json = &inquiry->pending.json;
+	size_t		start;
+
+	if (!rpc_json(value, field, json, &start, err))
+		return false;
+	if (!rpc_json_null(json, start))
+		inquiry->question.params[param] = buf_cstr(json);
+	return true;
+}
+
+static void
+ask(struct inquiry *inquiry, struct shard *shard)
+{
+	enum submit submitted = shard_ask(shard, &inquiry->question);
+	struct refusal refusal;
+
+	if (submitted == SUBMIT_OK)
+		return;
+	shard_refuse(shard, submitted, &refusal);
+	answered(&inquiry->question, NULL, &refusal);
+}
+
+void
+inquiry_ask_id(struct inquiry *inquiry, const char *instance_id)
+{
+	struct refusal refusal;
+	struct shard *shard = rpc_route(instance_id, "instance", &refusal);
+
+	if (shard != NULL)
+		ask(inquiry, shard);
+	else
+		answered(&inquiry->question, NULL, &refusal);
+}
+
+void
+inquiry_ask_home(struct inquiry *inquiry)
+{
+	ask(inquiry, shard_at(shard_topology()->home));
+}
+
+void
+inquiry_refuse(struct inquiry *inquiry, const struct wig_error *err)
+{
+	pending_fail(&inquiry->pending, GRPC_INVALID_ARGUMENT, "%s", err->message);
+	end(inquiry);
+}
+
+void
+inquiry_ack(struct inquiry *inquiry, const PGresult *result)
+{
+	Com__Wiggle__Proto__Ack ack = COM__WIGGLE__PROTO__ACK__INIT;
+
+	(void) result;
+	ack.ok = true;
+	pending_reply(&inquiry->pending, &ack.base);
+}

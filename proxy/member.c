@@ -1,0 +1,236 @@
+/*
+ * member.c
+ *	  This process among the proxies of its home shard.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "buf.h"
+#include "config.h"
+#include "drain.h"
+#include "ids.h"
+#include "log.h"
+#include "loop.h"
+#include "member.h"
+#include "random.h"
+#include "roster.h"
+#include "shard.h"
+
+#define BEAT_MS 5000
+
+static char id[WIG_ID_MAX + 1];
+static bool leads;
+
+static struct deadline next_beat;
+static struct question beat;
+static bool beating;
+static char workers[16];
+static char *polls;
+
+static struct question placement;
+static bool publishing;
+static bool published;
+static struct buf generations;
+
+static struct question leave;
+static bool leaving;
+static bool left;
+
+static struct shard *
+home(void)
+{
+	return shard_at(shard_topology()->home);
+}
+
+const char *
+member_id(void)
+{
+	return id;
+}
+
+bool
+member_leads(void)
+{
+	return leads;
+}
+
+/* ---- placement ---- */
+
+static void
+write_instant(struct buf *out, int64_t unix_ms)
+{
+	int64_t		ms = (unix_ms % 1000 + 1000) % 1000;
+	time_t		seconds = (time_t) ((unix_ms - ms) / 1000);
+	struct tm	utc;
+
+	gmtime_r(&seconds, &utc);
+	buf_printf(out, "\"%04d-%02d-%02dT%02d:%02d:%02d.%03dZ\"", utc.tm_year + 1900, utc.tm_mon + 1,
+			   utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, (int) ms);
+}
+
+static void
+write_generations(struct buf *out, const struct topology *topology)
+{
+	buf_reset(out);
+	buf_byte(out, '[');
+	for (int i = 0; i < topology->ngenerations; i++)
+	{
+		const struct generation *generation = &topology->generations[i];
+
+		buf_printf(out, "%s{\"id\":%lld,\"activeFrom\":", i > 0 ? "," : "", (long long) generation->id);
+		write_instant(out, generation->active_from_ms);
+		buf_text(out, ",\"weights\":{");
+		for (int w = 0; w < generation->nweights; w++)
+			buf_printf(out, "%s\"%d\":%d", w > 0 ? "," : "",
+					   topology->shards[generation->weights[w].shard].id, generation->weights[w].weight);
+		buf_text(out, "}}");
+	}
+	buf_byte(out, ']');
+}
+
+static void
+placement_told(struct question *question, const PGresult *result, const struct refusal *refusal)
+{
+	(void) question;
+	publishing = false;
+	published = result != NULL;
+	if (!published)
+		log_warn("member", "home was not told where new instances go, and is told later: %s",
+				 refusal->message);
+}
+
+static void
+publish(void)
+{
+	write_generations(&generations, shard_topology());
+	placement = (struct question) {
+		.statement = SQL_PLACEMENT,
+		.nparams = 1,
+		.params = {buf_cstr(&generations)},
+		.writes = true,
+		.done = placement_told,
+	};
+	publishing = shard_ask(home(), &placement) == SUBMIT_OK;
+}
+
+/* ---- heartbeats ---- */
+
+static void
+left_home(struct question *question, const PGresult *result, const struct refusal *refusal)
+{
+	(void) question;
+	left = true;
+	if (result == NULL)
+		log_info("member", "home could not be told that this server leaves: %s", refusal->message);
+}
+
+static void
+ask_leave(void)
+{
+	leave = (struct question) {
+		.statement = SQL_NODE_LEAVE,
+		.nparams = 1,
+		.params = {id},
+		.writes = true,
+		.done = left_home,
+	};
+	left = shard_ask(home(), &leave) != SUBMIT_OK;
+}
+
+static void
+beaten(struct question *question, const PGresult *result, const struct refusal *refusal)
+{
+	(void) question;
+	beating = false;
+	free(polls);
+	polls = NULL;
+	if (result == NULL)
+		log_debug("member", "a heartbeat did not reach home: %s", refusal->message);
+	else
+		leads = PQntuples(result) == 1 && strcmp(PQgetvalue(result, 0, 1), "t") == 0;
+
+	/* not before: overtaking the heartbeat, the leave would be undone by it */
+	if (leaving)
+		ask_leave();
+}
+
+static void
+ask_beat(struct deadline *deadline)
+{
+	json_t	   *array;
+
+	deadline_set(deadline, loop_now() + BEAT_MS, ask_beat);
+	if (!published && !publishing)
+		publish();
+	if (beating)
+		return;
+	array = roster_polls();
+	polls = json_dumps(array, JSON_COMPACT);
+	json_decref(array);
+	snprintf(workers, sizeof(workers), "%d", roster_count());
+	beat = (struct question) {
+		.statement = SQL_NODE_BEAT,
+		.nparams = 4,
+		.params = {id, config.node_name, workers, polls ? polls : "[]"},
+		.writes = true,
+		.done = beaten,
+	};
+	beating = shard_ask(home(), &beat) == SUBMIT_OK;
+	if (beating)
+		return;
+	free(polls);
+	polls = NULL;
+}
+
+void
+member_home_ready(void)
+{
+	if (leaving)
+		return;
+	published = false;
+	deadline_set(&next_beat, loop_now(), ask_beat);
+}
+
+/* ---- the end ---- */
+
+static void
+begin_leave(void)
+{
+	bool		joined = next_beat.slot != 0;
+
+	leaving = true;
+	deadline_clear(&next_beat);
+	if (!joined)
+		left = true;
+	else if (!beating)
+		ask_leave();
+}
+
+static bool
+has_left(void)
+{
+	return left && !publishing;
+}
+
+static void
+stop(void)
+{
+	deadline_clear(&next_beat);
+	buf_free(&generations);
+}
+
+void
+member_start(void)
+{
+	static const struct drain_hook hook = {.name = "member", .begin = begin_leave, .idle = has_left,
+	.stop = stop};
+	char		part[WIG_PART_LEN];
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	wig_part_encode(part, (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000, random_u64());
+	wig_id_format(id, "node", WIG_NO_SHARD, part, sizeof(part));
+	drain_register(&hook);
+}

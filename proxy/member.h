@@ -1,0 +1,26 @@
+/*
+ * member.h
+ *	  This process among the proxies of its home shard.
+ *
+ * A heartbeat every few seconds tells home that it is there and what its workers
+ * poll for; it leaves when the process ends in order. Home is also told where the
+ * topology places new instances, since it starts those of schedules.
+ */
+#ifndef WIGGLE_PROXY_MEMBER_H
+#define WIGGLE_PROXY_MEMBER_H
+
+#include <stdbool.h>
+
+/* Once, before any shard is set up. */
+extern void member_start(void);
+
+/* Home has been set up, for the first time or anew. */
+extern void member_home_ready(void);
+
+/* "node_…", minted for this process. */
+extern const char *member_id(void);
+
+/* Was this the longest-lived member at its last heartbeat? */
+extern bool member_leads(void);
+
+#endif							/* WIGGLE_PROXY_MEMBER_H */

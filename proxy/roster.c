@@ -1,0 +1,232 @@
+/*
+ * roster.c
+ *	  Who has polled this proxy lately, and for what.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "buf.h"
+#include "config.h"
+#include "loop.h"
+#include "roster.h"
+
+#define BUCKETS			4096	/* a power of two */
+#define POLLERS_MAX		20000
+
+/* What a heartbeat carries at most. */
+#define POLLS_MAX		2000
+#define NAMES_MAX		20000
+
+struct poller
+{
+	struct poller *chain;
+	struct poller *older;		/* by the last poll */
+	struct poller *newer;
+	struct subscription *subscription;
+	uint64_t	until;			/* loop time */
+	uint32_t	hash;
+	char		worker_id[];
+};
+
+static struct poller *table[BUCKETS];
+static struct poller *oldest;
+static struct poller *newest;
+static int	count;
+
+static uint32_t
+hash_of(const char *worker_id, const struct subscription *subscription)
+{
+	uint32_t	hash = subscription->hash;
+
+	for (const char *p = worker_id; *p != '\0'; p++)
+		hash = (hash ^ (unsigned char) *p) * 16777619u;
+	return hash ^ (hash >> 15);
+}
+
+static void
+unlink_age(struct poller *poller)
+{
+	*(poller->older ? &poller->older->newer : &oldest) = poller->newer;
+	*(poller->newer ? &poller->newer->older : &newest) = poller->older;
+}
+
+static void
+link_newest(struct poller *poller)
+{
+	poller->newer = NULL;
+	poller->older = newest;
+	*(newest ? &newest->newer : &oldest) = poller;
+	newest = poller;
+}
+
+static void
+drop(struct poller *poller)
+{
+	struct poller **at = &table[poller->hash & (BUCKETS - 1)];
+
+	while (*at != poller)
+		at = &(*at)->chain;
+	*at = poller->chain;
+	unlink_age(poller);
+	subscription_unref(poller->subscription);
+	free(poller);
+	count--;
+}
+
+static void
+expire(void)
+{
+	struct poller *next;
+
+	for (struct poller *poller = oldest; poller != NULL; poller = next)
+	{
+		next = poller->newer;
+		if (poller->until <= loop_now())
+			drop(poller);
+	}
+}
+
+static struct poller *
+find(const char *worker_id, struct subscription *subscription)
+{
+	uint32_t	hash = hash_of(worker_id, subscription);
+	struct poller *poller = table[hash & (BUCKETS - 1)];
+	size_t		len = strlen(worker_id);
+
+	while (poller != NULL &&
+		   (poller->subscription != subscription || strcmp(poller->worker_id, worker_id) != 0))
+		poller = poller->chain;
+	if (poller != NULL)
+	{
+		unlink_age(poller);
+		return poller;
+	}
+	if (count >= POLLERS_MAX)
+		drop(oldest);
+	poller = xcalloc(1, sizeof(*poller) + len + 1);
+	memcpy(poller->worker_id, worker_id, len);
+	poller->hash = hash;
+	poller->subscription = subscription;
+	subscription->refs++;
+	poller->chain = table[hash & (BUCKETS - 1)];
+	table[hash & (BUCKETS - 1)] = poller;
+	count++;
+	return poller;
+}
+
+void
+roster_note(const char *worker_id, struct subscription *subscription, int64_t wait_ms)
+{
+	struct poller *poller = find(worker_id, subscription);
+
+	link_newest(poller);
+	poller->until = loop_now() + (uint64_t) (wait_ms + config.poller_ttl_ms);
+
+	/* one a poll keeps the roster from growing with workers that never come back */
+	if (oldest->until <= loop_now())
+		drop(oldest);
+}
+
+int
+roster_count(void)
+{
+	expire();
+	return count;
+}
+
+static json_t *
+describe(const struct subscription *subscription)
+{
+	json_t	   *queues = json_array();
+	json_t	   *versions = json_array();
+
+	for (int i = 0; i < subscription->nqueues; i++)
+		json_array_append_new(queues, json_string(subscription->queues[i]));
+	for (int i = 0; i < subscription->nversions; i++)
+		json_array_append_new(versions, json_pack("[si]", subscription->versions[i].workflow,
+												  (int) subscription->versions[i].version));
+	return json_pack("{soso}", "queues", queues, "versions", versions);
+}
+
+static int
+compare_pointers(const void *a, const void *b)
+{
+	const struct subscription *x = *(struct subscription *const *) a;
+	const struct subscription *y = *(struct subscription *const *) b;
+
+	return x < y ? -1 : x > y;
+}
+
+json_t *
+roster_polls(void)
+{
+	json_t	   *polls = json_array();
+	struct subscription **all;
+	int			n = 0;
+	int			names = 0;
+
+	expire();
+	all = xcalloc((size_t) count + 1, sizeof(struct subscription *));
+	for (struct poller *poller = newest; poller != NULL; poller = poller->older)
+		all[n++] = poller->subscription;
+	qsort(all, (size_t) n, sizeof(struct subscription *), compare_pointers);
+	for (int i = 0; i < n && json_array_size(polls) < POLLS_MAX && names < NAMES_MAX; i++)
+	{
+		if (i > 0 && all[i] == all[i - 1])
+			continue;
+		json_array_append_new(polls, describe(all[i]));
+		names += all[i]->nqueues + all[i]->nversions;
+	}
+	free(all);
+	return polls;
+}
+
+static bool
+takes_queue(const json_t *queues, const char *queue)
+{
+	size_t		i;
+	json_t	   *name;
+
+	if (json_array_size(queues) == 0)
+		return json_is_array(queues);
+	json_array_foreach(queues, i, name)
+	{
+		if (json_is_string(name) && strcmp(json_string_value(name), queue) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool
+takes_version(const json_t *versions, const char *workflow, int64_t version)
+{
+	size_t		i;
+	json_t	   *pair;
+
+	if (json_array_size(versions) == 0)
+		return json_is_array(versions);
+	json_array_foreach(versions, i, pair)
+	{
+		const char *name = json_string_value(json_array_get(pair, 0));
+
+		if (name != NULL && strcmp(name, workflow) == 0 &&
+			json_integer_value(json_array_get(pair, 1)) == version)
+			return true;
+	}
+	return false;
+}
+
+bool
+roster_covers(const json_t *polls, const char *workflow, int64_t version, const char *queue)
+{
+	size_t		i;
+	json_t	   *poll;
+
+	json_array_foreach(polls, i, poll)
+	{
+		if (takes_queue(json_object_get(poll, "queues"), queue) &&
+			takes_version(json_object_get(poll, "versions"), workflow, version))
+			return true;
+	}
+	return false;
+}

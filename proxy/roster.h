@@ -1,0 +1,37 @@
+/*
+ * roster.h
+ *	  Who has polled this proxy lately, and for what.
+ *
+ * A poller counts from its poll until WIGGLE_POLLER_TTL_MILLIS after the wait that it
+ * asked for. The roster is bounded; over the bound the one that polled longest ago
+ * goes.
+ */
+#ifndef WIGGLE_PROXY_ROSTER_H
+#define WIGGLE_PROXY_ROSTER_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "subscription.h"
+
+/* A worker polls for this. Takes a reference of its own. */
+extern void roster_note(const char *worker_id, struct subscription *subscription, int64_t wait_ms);
+
+/* How many pollers are there? */
+extern int	roster_count(void);
+
+/*
+ * What they poll for, each subscription once: [{"queues":[…],"versions":[["wf",3],…]}].
+ * The caller owns it.
+ */
+extern json_t *roster_polls(void);
+
+/*
+ * Does any entry of such an array take tasks of this queue ("" = none) of this version?
+ * What cannot be read covers nothing.
+ */
+extern bool roster_covers(const json_t *polls, const char *workflow, int64_t version,
+						  const char *queue);
+
+#endif							/* WIGGLE_PROXY_ROSTER_H */
