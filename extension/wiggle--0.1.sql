@@ -397,7 +397,9 @@ begin
 						 when 'W' then 'WAITING' when 'A' then 'AWAITING'
 						 when 'J' then 'JOINED' when 'D' then 'DONE'
 						 when 'F' then 'FAILED' when 'C' then 'CANCELLED' end,
-		   d.node->>'activity', t.attempt, t.available_at, l.owner, t.last_error,
+		   case when t.comp_seq <> 0 then d.node->>'activity' || '#compensate'
+				when d.node->>'kind' = 'SIGNAL' then d.node->>'name'
+				else d.node->>'activity' end, t.attempt, t.available_at, l.owner, t.last_error,
 		   coalesce(t.started_at, l.claimed_at), t.finished_at, t.created_at, t.input, t.output
 	  from wiggle.wf_token t
 	  join (select e.node from wiggle.wf_definition f, json_array_elements(f.body->'nodes') e(node)
