@@ -5,7 +5,7 @@ import subprocess
 import threading
 
 import world
-from harness import Proxy, topology, wait_for
+from harness import Proxy, free_port, topology, wait_for
 from test_cli import CommandTest, wiggle
 from test_work import WorkTest
 from wigclient import fresh_name
@@ -158,11 +158,11 @@ class Events(CommandTest):
         self.assertRegex(text, r"(?m)^\d{4}-\S+Z +wf\.started +%s +%s" % (name, instance))
         self.assertRegex(text, r"(?m)^\d{4}-\S+Z +wf\.cancelled +%s +%s +\{.*\"not needed\".*\}$" % (name, instance))
 
-    def test_follow(self):
-        consumer = fresh_name("consumer")
-        self.lines("--consumer", consumer)
+    def follow(self, consumer, server):
+        """A follower, and the list to which its events are added."""
         env = {k: v for k, v in os.environ.items() if not k.startswith("WIGGLE_")}
-        env["WIGGLE_URL"] = world.proxy.address
+        env["WIGGLE_URL"] = server
+        env["WIGGLE_RPC_MAX_ATTEMPTS"] = "2"
         follower = subprocess.Popen(["wiggle", "--json", "events", "--consumer", consumer, "--follow"], env=env,
                                     stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
         seen = []
@@ -172,20 +172,50 @@ class Events(CommandTest):
                 seen.append(json.loads(line))
         reader = threading.Thread(target=read, daemon=True)
         reader.start()
-        try:
-            name = self.register({"sleep": "1ms"})
-            for _ in range(3):
-                instance = self.prints("start", name, "--wait")["id"]
-                wait_for(lambda: self.of(seen, instance) == ["wf.started", "wf.completed"], 20, "followed events")
-            # What was printed is acknowledged.
-            wait_for(lambda: instance not in [e["instance_id"] for e in self.lines("--consumer", consumer)], 20,
-                     "the acknowledgement")
-        finally:
+
+        def end():
             follower.kill()
             follower.wait()
             reader.join()
             follower.stdout.close()
+        self.addCleanup(end)
+        return follower, seen
+
+    def one_instance(self, seen, name):
+        instance = self.prints("start", name, "--wait")["id"]
+        wait_for(lambda: self.of(seen, instance) == ["wf.started", "wf.completed"], 30, "followed events")
+        return instance
+
+    def test_follow(self):
+        consumer = fresh_name("consumer")
+        self.lines("--consumer", consumer)
+        follower, seen = self.follow(consumer, world.proxy.address)
+        name = self.register({"sleep": "1ms"})
+        for _ in range(3):
+            instance = self.one_instance(seen, name)
+            # What was printed is acknowledged.
+            wait_for(lambda: instance not in [e["instance_id"] for e in self.lines("--consumer", consumer)], 20,
+                     "the acknowledgement")
         self.assertEqual(len({(e["shard"], e["seq"]) for e in seen}), len(seen))
+        self.assertIsNone(follower.poll())
+
+    def test_follow_rides_out_a_restart(self):
+        consumer = fresh_name("consumer")
+        self.lines("--consumer", consumer)
+        name = self.register({"sleep": "1ms"})
+        port = free_port()
+        stem = fresh_name("followed")
+        first = Proxy(world.AREA, topology(*world.shards), stem, WIGGLE_PORT=port).start()
+        self.addCleanup(lambda: first.process.poll() is None and first.kill())
+        follower, seen = self.follow(consumer, "127.0.0.1:%d" % port)
+        self.one_instance(seen, name)
+        first.kill()
+        between = self.prints("start", name, "--wait")["id"]
+        second = Proxy(world.AREA, topology(*world.shards), stem + "-again", WIGGLE_PORT=port).start()
+        self.addCleanup(lambda: second.process.poll() is None and second.stop())
+        self.one_instance(seen, name)
+        self.assertEqual(self.of(seen, between), ["wf.started", "wf.completed"])
+        self.assertIsNone(follower.poll())
 
     def test_follow_to_a_maximum_and_a_closed_output(self):
         name = self.register({"sleep": "1ms"})
@@ -247,7 +277,7 @@ class Looking(WorkTest):
         self.assertIn("--max must be a whole number", self.ends(2, "backlog", "--max", "501").stderr)
 
     def test_cluster(self):
-        other = Proxy(world.AREA, topology(*world.shards), fresh_name("cluster"), WIGGLE_NODE_NAME="other").start()
+        other = Proxy(world.AREA, topology(*world.shards[:2]), fresh_name("cluster"), WIGGLE_NODE_NAME="other").start()
         self.addCleanup(lambda: other.process.poll() is None and other.kill())
 
         def view():

@@ -158,6 +158,14 @@ class Scopes(WorkTest):
         self.assertEqual(told["in"], {"v": 7, "__arm__a": {"l": 1}, "__arm__b": {"r": 2}})
         self.assertEqual(told["base"], {"v": 7})
 
+    def test_without_a_combine_the_context_is_shared(self):
+        name = self.define({"fork_each": {"over": "xs", "as": "x", "body": [{"task": "add"}]}}, {"task": "last"})
+        self.serve(name, "add=c=$(cat); n() { printf %s \"$c\" | sed -n 's/.*\"'$1'\":\\([0-9]*\\).*/\\1/p'; }; "
+                   "printf %s \"$c\" | sed 's/}$/,\"got'$(n xIndex)'\":'$(n x)'}/'", "last=cat",
+                   arguments=("--concurrency", "1"))
+        done = self.run_one(name, {"xs": [7, 8, 9]})
+        self.assertEqual({k: v for k, v in done["context"].items() if k.startswith("got")}, {"got0": 7, "got1": 8, "got2": 9})
+
     def test_nested_items_and_gates(self):
         name = self.define({"fork_each": {"over": "rows", "as": "row", "combine": "rows-done", "body": [
             {"gate": "wanted"},
