@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "definition.h"
+#include "hints.h"
 #include "output.h"
 #include "session.h"
 #include "source.h"
@@ -45,7 +46,9 @@ const struct command command_validate = {
 	.summary = "check a workflow file without a server",
 	.details = FILES
 	"\n"
-	"What is wrong is said with its place (file:line:column), and the exit status is 2.\n"
+	"What is wrong is said with its place (file:line:column), and the exit status is 2. Keys\n"
+	"that mean nothing where they stand are pointed out as warnings, no more: Wiggle\n"
+	"ignores them.\n"
 	"\n"
 	"Examples:\n"
 	"  wiggle validate order.yaml\n"
@@ -78,6 +81,16 @@ const struct command command_register = {
 	.run = run_register
 };
 
+/* A valid file may still say what nobody listens to. */
+static void
+warn(void *arg, const struct wig_error *hint)
+{
+	struct wig_error warning = {.line = hint->line, .column = hint->column};
+
+	snprintf(warning.message, sizeof(warning.message), "warning: %.480s", hint->message);
+	complain(EXIT_DONE, arg, &warning);
+}
+
 /* The definition in a file as JSON text (malloc); NULL after a complaint. */
 static char *
 load(const char *file)
@@ -93,6 +106,8 @@ load(const char *file)
 		json = source_definition(&text, &err);
 		if (json == NULL)
 			complain(EXIT_USAGE, file, &err);
+		else
+			hints_find(&text, warn, (void *) file);
 	}
 	buf_free(&text);
 	return json;

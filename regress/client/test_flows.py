@@ -203,7 +203,7 @@ class Compensators(WorkTest):
         self.assertEqual(done["error"], "b: no; compensator 'a' (undo seq 1) failed: stuck")
 
 
-class Places(WorkTest):
+class Files(WorkTest):
     def test_mistakes_are_told_with_line_and_column(self):
         head = "workflow: w\nsteps:\n"
         for text, place, message in (
@@ -221,6 +221,15 @@ class Places(WorkTest):
                 self.assertEqual(done.returncode, 2)
                 self.assertTrue(done.stderr.startswith("wiggle: -:%s: " % place), done.stderr)
                 self.assertIn(message, done.stderr)
+
+    def test_what_has_no_meaning_is_a_warning(self):
+        done = self.ends(0, "validate", "-", stdin="workflow: w\nsteps:\n- task: a\n  retires: none\n")
+        self.assertEqual(done.stderr, "wiggle: -:4:12: warning: 'retires' has no meaning beside task; known there: "
+                                      "queue, retry, compensable\n")
+        self.assertIn("workflow w, version 1, 2 nodes: valid", done.stdout)
+        for file in os.listdir(FLOWS):
+            if not file.endswith(".worker.yaml"):
+                self.assertEqual(self.ends(0, "validate", os.path.join(FLOWS, file)).stderr, "")
 
     def test_json_has_places_too(self):
         done = wiggle("validate", "-", stdin='{"workflow": "w",\n "steps": [{"task": "a"},\n  {"tsk": "b"}]}')
