@@ -40,7 +40,7 @@ const struct command command_schedule = {
 	"  wiggle schedule create report --cron '30 6 * * 1-5' --context '{\"kind\": \"daily\"}'\n"
 	"  wiggle schedule create sweep --every 15m\n"
 	"  wiggle schedule list\n"
-	"  wiggle schedule delete sched_01m446vf3rya1rekthaps4\n",
+	"  wiggle schedule delete sched.s0.01m446vf3rya1rekthaps4\n",
 	.options = schedule_options,
 	.calls = true,
 	.run = run_schedule
