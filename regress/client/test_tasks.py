@@ -88,21 +88,6 @@ class Flow(ClientTest):
 
 
 class Reports(ClientTest):
-    def test_runs_of_one_call_are_applied_each_on_its_own(self):
-        name = self.define("a")
-        ids = [self.client.start(name) for _ in range(4)]
-        tasks = []
-        while len(tasks) < 4:
-            tasks += self.client.poll(name, max=4)
-        runs = [pb.ReportedRun(task_id=t.task_id, lease_owner="someone#else" if i == 1 else t.lease_owner,
-                               steps=[pb.StepResult(node_id=t.node_id)], final=True) for i, t in enumerate(tasks)]
-        runs.insert(2, pb.ReportedRun(task_id=UNKNOWN_TASK, lease_owner="x", steps=[pb.StepResult(node_id="n1")]))
-        results = self.client.call("ReportSteps", runs=runs).results
-        self.assertEqual([r.task_id for r in results], [r.task_id for r in runs])
-        self.assertEqual([r.error_status for r in results], [0, 409, 404, 0, 0])
-        self.assertEqual(sorted(self.client.status(i) for i in ids), ["COMPLETED"] * 3 + ["RUNNING"])
-        self.assertEqual(self.client.report(tasks[1], {}).applied.instance_status, "COMPLETED")
-
     def test_structural_defects_refuse_the_call(self):
         run = pb.ReportedRun(task_id=UNKNOWN_TASK, lease_owner="x", steps=[pb.StepResult(node_id="n1")])
         empty = pb.ReportedRun(task_id=UNKNOWN_TASK, lease_owner="x")

@@ -29,8 +29,17 @@ REQUESTS = {
     "FailTask": (pb.FailTaskRequest, pb.Ack),
     "HeartbeatTask": (pb.HeartbeatRequest, pb.HeartbeatResponse),
     "SignalInstance": (pb.SignalInstanceRequest, pb.Ack),
+    "CreateSchedule": (pb.CreateScheduleRequest, pb.ScheduleView),
     "ListSchedules": (pb.Empty, pb.ScheduleList),
+    "DeleteSchedule": (pb.DeleteScheduleRequest, pb.Ack),
     "PollEvents": (pb.PollEventsRequest, pb.EventList),
+    "AckEvents": (pb.AckEventsRequest, pb.Ack),
+    "AdvanceRun": (pb.AdvanceRunRequest, pb.RunApplied),
+    "AdvanceMany": (pb.AdvanceManyRequest, pb.ReportStepsResult),
+    "GetStepStats": (pb.StepStatsRequest, pb.StepStats),
+    "GetBacklogCoverage": (pb.BacklogCoverageRequest, pb.BacklogCoverage),
+    "GetCluster": (pb.Empty, pb.ClusterView),
+    "SearchInstances": (pb.SearchRequest, pb.SearchResult),
 }
 
 SERVICE = "com.wiggle.proto.WiggleControlPlane"
@@ -118,8 +127,36 @@ class Client:
         return self.call("FailTask", task_id=task.task_id, lease_owner=task.lease_owner,
                          message=message, retryable=retryable)
 
+    def complete(self, task, result=None):
+        more = {} if result is None else {"result": value(result)}
+        return self.call("CompleteTask", task_id=task.task_id, lease_owner=task.lease_owner, **more)
+
+    def signal(self, instance_id, signal, payload=None):
+        more = {} if payload is None else {"payload": value(payload)}
+        return self.call("SignalInstance", instance_id=instance_id, signal=signal, **more)
+
     def close(self):
         self.channel.close()
+
+
+def step_result(node, outcome=None, events=(), **more):
+    """A StepResult; an outcome is a boolean, a context or None, events are (type, payload)."""
+    result = pb.StepResult(node_id=node, **more)
+    if isinstance(outcome, bool):
+        result.predicate_value = outcome
+    elif outcome is not None:
+        result.merge.CopyFrom(value(outcome))
+    for kind, payload in events:
+        event = result.events.add(type=kind)
+        if payload is not None:
+            event.payload.CopyFrom(value(payload))
+    return result
+
+
+def run_of(task, *steps, final=True, owner=None):
+    """A ReportedRun of StepResults, by default of the task's own node alone."""
+    return pb.ReportedRun(task_id=task.task_id, lease_owner=owner or task.lease_owner,
+                          steps=steps or (step_result(task.node_id, {}),), final=final)
 
 
 # ------------------------------------------------------------- definitions
@@ -176,12 +213,52 @@ def fresh_name(stem="wf"):
 
 # -------------------------------------------------------------- test base
 
+TERMINAL = {"COMPLETED", "FAILED", "CANCELLED", "COMPENSATED", "COMPENSATION_FAILED"}
+
+
+class Broken(Exception):
+    """Raised by a handler: the attempt failed; retryable unless told otherwise."""
+
+    def __init__(self, message, retryable=False):
+        super().__init__(message)
+        self.retryable = retryable
+
+
 class ClientTest(unittest.TestCase):
     """A client of the shared proxy, and assertions on refusals."""
 
+    server = "proxy"
+
     def setUp(self):
-        self.client = Client(world.proxy.address)
+        self.client = Client(getattr(world, self.server).address)
         self.addCleanup(self.client.close)
+
+    def shorthand(self, *steps, **more):
+        """Register the authoring form; its name."""
+        name = fresh_name()
+        self.client.register({"workflow": name, "version": 1, "steps": list(steps), **more})
+        return name
+
+    def work(self, instance, handlers, queue=None, seconds=30):
+        """Serve the instance's steps by name until it ends; its view.
+
+        A handler takes (context, task) and returns the outcome; it may raise Broken.
+        """
+        queue = queue or self.client.get(instance).instance.workflow
+        until = time.monotonic() + seconds
+        while True:
+            view = self.client.get(instance).instance
+            if view.status in TERMINAL:
+                return view
+            self.assertLess(time.monotonic(), until, "%s is still %s" % (instance, view.status))
+            for task in self.client.poll(queue, max=20, wait=200):
+                try:
+                    outcome = handlers[task.step_name](plain(task.context), task)
+                except Broken as failure:
+                    self.client.fail(task, str(failure), failure.retryable)
+                    continue
+                reported = self.client.report(task, outcome)
+                self.assertEqual(reported.error_status, 0, reported)
 
     def define(self, *steps, stem="wf", **more):
         name = fresh_name(stem)

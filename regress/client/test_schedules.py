@@ -1,0 +1,152 @@
+"""Schedules: cadence, upsert, refusals, and instances that are fired on any shard."""
+import time
+
+import grpc
+
+import world
+from doors import doors
+from harness import Proxy, topology, wait_for
+from wigclient import Client, ClientTest, fresh_name, plain, value
+
+INVALID = grpc.StatusCode.INVALID_ARGUMENT
+NOT_FOUND = grpc.StatusCode.NOT_FOUND
+INTERNAL = grpc.StatusCode.INTERNAL
+
+
+class Schedules:
+    def schedule(self, workflow, context=None, **cadence):
+        more = {} if context is None else {"context": value(context)}
+        view = self.client.call("CreateSchedule", workflow=workflow, **cadence, **more)
+        self.addCleanup(self.client.call, "DeleteSchedule", id=view.id)
+        return view
+
+    def listed(self, workflow):
+        return [s for s in self.client.call("ListSchedules").schedules if s.workflow == workflow]
+
+    def fired(self, workflow):
+        return self.client.call("ListInstances", workflow=workflow, limit=1000).instances
+
+    def test_an_interval(self):
+        name = self.define("a")
+        before = time.time() * 1000
+        view = self.schedule(name, every_millis=3_600_000)
+        self.assertEqual((view.workflow, view.every_millis, view.cron), (name, 3_600_000, ""))
+        self.assertAlmostEqual(view.next_fire_at - before, 3_600_000, delta=10_000)
+        self.assertAlmostEqual(view.created_at, before, delta=10_000)
+        self.assertEqual(self.listed(name), [view])
+
+    def test_cron_and_upsert_keep_id_and_birth(self):
+        name = self.define("a")
+        first = self.schedule(name, every_millis=60_000)
+        second = self.schedule(name, cron="*/5 * * * *")
+        self.assertEqual((second.id, second.created_at), (first.id, first.created_at))
+        self.assertEqual((second.every_millis, second.cron), (0, "*/5 * * * *"))
+        self.assertEqual(second.next_fire_at % 300_000, 0)
+        self.assertEqual(self.listed(name), [second])
+
+    def test_deleting_is_idempotent(self):
+        name = self.define("a")
+        view = self.schedule(name, every_millis=60_000)
+        for _ in range(2):
+            self.assertTrue(self.client.call("DeleteSchedule", id=view.id).ok)
+        self.assertEqual(self.listed(name), [])
+        self.assertTrue(self.client.call("DeleteSchedule", id="no-such-schedule").ok)
+
+    def test_refusals(self):
+        name = self.define("a")
+
+        def create(**fields):
+            return self.client.call("CreateSchedule", **{"workflow": name, **fields})
+        for every in (0, -1):
+            self.refused(INVALID, "schedule interval must be positive", create, every_millis=every)
+        self.refused(INVALID, "schedule interval must be positive", create)
+        self.refused(INVALID, "*every_millis*", create, every_millis=1 << 62)
+        self.refused(NOT_FOUND, "workflow 'no-such' not found", create, workflow="no-such", every_millis=1000)
+        for cron, text in (("", "cron expression is required"), ("  ", "cron expression is required"),
+                           ("* * * *", "cron '* * * *' must have 5 fields (minute hour day-of-month month day-of-week)"),
+                           ("60 * * * *", "cron field '60': out of range 0-59"),
+                           ("5-1 * * * *", "cron field '5-1': out of range 0-59"),
+                           ("*/0 * * * *", "cron field '*/0': step must be >= 1"),
+                           ("x * * * *", "cron field 'x': 'x' is not a number"),
+                           ("* * * JAN *", "cron field 'JAN': 'JAN' is not a number")):
+            with self.subTest(cron=cron):
+                self.refused(INVALID, text, create, cron=cron)
+        self.refused(INTERNAL, "cron '0 0 30 2 *' never fires", create, cron="0 0 30 2 *")
+        self.refused(INVALID, "*cron*", create, cron="0 " * 100)
+        self.assertEqual(self.listed(name), [])
+
+    def test_it_fires_with_its_context(self):
+        name = self.define("a")
+        view = self.schedule(name, {"from": "schedule"}, every_millis=300)
+        wait_for(lambda: len(self.fired(name)) >= 2, 20, "two instances of the schedule")
+        self.client.call("DeleteSchedule", id=view.id)
+        for instance in self.fired(name):
+            self.assertEqual(plain(instance.context), {"from": "schedule"})
+            self.assertTrue(instance.id.startswith("wfi.s%d." % self.shard), instance.id)
+        found = self.client.call("ListInstances", correlation_id="schedule:" + view.id).instances
+        self.assertEqual({i.id for i in found}, {i.id for i in self.fired(name)})
+
+
+globals().update(doors(Schedules))
+
+
+class Spread(ClientTest):
+    """A schedule of home fires on every shard that the generation in force weighs."""
+
+    def fire(self, client, seconds=30):
+        name = fresh_name("spread")
+        client.register({"workflow": name, "version": 1, "steps": [{"task": "a"}]})
+        view = client.call("CreateSchedule", workflow=name, every_millis=50)
+        self.addCleanup(client.call, "DeleteSchedule", id=view.id)
+        shards = set()
+
+        def both():
+            found = client.call("ListInstances", workflow=name, limit=1000).instances
+            shards.update(i.id.split(".")[1] for i in found)
+            return {"s0", "s1"} <= shards
+        wait_for(both, seconds, "instances on both shards")
+        client.call("DeleteSchedule", id=view.id)
+        return name, view.id
+
+    def test_by_weight_and_exactly_once(self):
+        own = [world.make_shard("spread-%d" % i) for i in (0, 1)]
+        for shard in own:
+            self.addCleanup(shard.stop)
+        proxies = [Proxy(world.AREA, topology(*own), name="spread-proxy-%d" % i).start() for i in (0, 1)]
+        for proxy in proxies:
+            self.addCleanup(proxy.stop)
+        client = Client(proxies[0].address)
+        self.addCleanup(client.close)
+        name, _ = self.fire(client)
+        wait_for(lambda: own[0].psql("select count(*) from wiggle.wf_outbox") == "0", 20, "an empty outbox")
+        counts = [int(s.psql("select count(*) from wiggle.wf_instance where workflow = :'w'", w=name)) for s in own]
+        self.assertLessEqual(abs(counts[0] - counts[1]), 1, counts)
+        started = self.client_metric(proxies, "wiggle_proxy_outbox_started_total")
+        self.assertGreaterEqual(started, counts[1])
+
+    def client_metric(self, proxies, name):
+        return sum(float(line.rsplit(" ", 1)[1]) for p in proxies for line in p.http("/metrics")[1].splitlines()
+                   if line.startswith(name + " "))
+
+    def test_what_waits_in_the_outbox_is_started_when_a_proxy_comes(self):
+        own = [world.make_shard("outbox-%d" % i) for i in (0, 1)]
+        for shard in own:
+            self.addCleanup(shard.stop)
+        away = topology(*own, generations=[{"id": 1, "activeFrom": "2026-01-01T00:00:00Z", "weights": {"0": 0, "1": 1}}])
+        proxy = Proxy(world.AREA, away, name="outbox-first").start()
+        self.addCleanup(proxy.stop)
+        client = Client(proxy.address)
+        self.addCleanup(client.close)
+        name = fresh_name("late")
+        client.register({"workflow": name, "version": 1, "steps": [{"task": "a"}]})
+        wait_for(lambda: own[0].psql("select count(*) from wiggle.wf_placement") == "1", 20, "the placement to be told")
+        proxy.stop()
+        own[0].psql("select wiggle.schedule(:'w', every => interval '100 ms')", w=name)
+        wait_for(lambda: int(own[0].psql("select count(*) from wiggle.wf_outbox")) >= 3, 20, "the outbox to fill")
+        own[0].psql("select wiggle.unschedule(id) from wiggle.schedules()")
+        ids = set(own[0].psql("select id from wiggle.wf_outbox").split())
+        second = Proxy(world.AREA, away, name="outbox-second").start()
+        self.addCleanup(second.stop)
+        wait_for(lambda: own[0].psql("select count(*) from wiggle.wf_outbox") == "0", 20, "an empty outbox")
+        kept = set(own[1].psql("select id from wiggle.wf_instance where workflow = :'w'", w=name).split())
+        self.assertEqual(kept, ids)
