@@ -315,6 +315,25 @@ append_combine(struct compiler *c, struct stream *s, struct draft *join, struct 
 	return open_edge(c, s, &combine->next);
 }
 
+/*
+ * The name and the steps of a branch. Branches are a mapping, or, where the order
+ * of keys does not survive (jsonb sorts them), a list of {name, steps}.
+ */
+static value_t *
+branch_steps(struct compiler *c, value_t *branches, const struct wig_flow_entry *entry,
+			 const char **name)
+{
+	if (branches->type == WIG_FLOW_MAP)
+	{
+		*name = entry->key;
+		return wig_flow_need_list(c, branches, entry->key, entry->key);
+	}
+	if (!wig_flow_need_map(c, entry->value, "a branch") ||
+		(*name = wig_flow_need_text(c, entry->value, "name")) == NULL)
+		return NULL;
+	return wig_flow_need_list(c, entry->value, "steps", *name);
+}
+
 static bool
 compile_fork(struct compiler *c, struct stream *s, value_t *step, const char *op)
 {
@@ -325,7 +344,8 @@ compile_fork(struct compiler *c, struct stream *s, value_t *step, const char *op
 	struct draft *join;
 	struct draft *combine;
 
-	if (!wig_flow_need_map(c, value, "fork") || !wig_flow_optional_text(c, step, "combine", &given))
+	if ((value->type != WIG_FLOW_LIST && !wig_flow_need_map(c, value, "fork")) ||
+		!wig_flow_optional_text(c, step, "combine", &given))
 		return false;
 	if (value->n < 2)
 		return FAIL(c, value, "fork needs at least two branches");
@@ -341,13 +361,14 @@ compile_fork(struct compiler *c, struct stream *s, value_t *step, const char *op
 		return false;
 	for (const struct wig_flow_entry *entry = value->first; entry != NULL; entry = entry->next)
 	{
-		value_t    *steps = wig_flow_need_list(c, value, entry->key, entry->key);
-		struct draft *start = steps == NULL ? NULL : compile_branch(c, steps, entry->key, join);
+		const char *name = NULL;
+		value_t    *steps = branch_steps(c, value, entry, &name);
+		struct draft *start = steps == NULL ? NULL : compile_branch(c, steps, name, join);
 
 		if (start == NULL)
 			return false;
-		fork->arm_names[fork->nbranches] = entry->key;
-		combine_name = concat(c, combine_name, fork->nbranches == 0 ? "" : ",", entry->key);
+		fork->arm_names[fork->nbranches] = name;
+		combine_name = concat(c, combine_name, fork->nbranches == 0 ? "" : ",", name);
 		if (combine_name == NULL)
 			return false;
 		fork->branches[fork->nbranches++] = start;

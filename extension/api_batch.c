@@ -8,7 +8,6 @@
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/array.h"
-#include "utils/jsonb.h"
 #include "utils/tuplestore.h"
 
 #include "api.h"
@@ -103,18 +102,6 @@ put_refusal(Results *r, char op, int item, const WigRefusal *refusal)
 	put_row(r);
 }
 
-/* A raw JSON string as the text that it denotes. */
-static char *
-plain_text(const char *raw)
-{
-	Datum		jsonb = DirectFunctionCall1(jsonb_in, CStringGetDatum(raw));
-	JsonbValue	v;
-
-	if (!JsonbExtractScalar(&DatumGetJsonbP(jsonb)->root, &v) || v.type != jbvString)
-		elog(ERROR, "a map key is not a JSON string");
-	return pnstrdup(v.val.string.val, v.val.string.len);
-}
-
 static void
 set_base(Results *r, const WigInstance *inst, const WigToken *token)
 {
@@ -124,22 +111,15 @@ set_base(Results *r, const WigInstance *inst, const WigToken *token)
 		return;
 	set_column(r, RESULT_BASE_CONTEXT, PointerGetDatum(base.context));
 	set_column(r, RESULT_ITEM_INDEX, Int64GetDatum(base.item_index));
-	if (base.map_key != NULL)
-		set_text(r, RESULT_ITEM_MAP_KEY, plain_text(base.map_key));
+	set_text(r, RESULT_ITEM_MAP_KEY, base.map_key);
 }
 
 static void
 set_combine(Results *r, const struct wig_node *node)
 {
-	Datum	   *names = palloc(sizeof(Datum) * (node->narms + 1));
-
 	set_text(r, RESULT_COLLECT_KEY, node->collect_key);
-	for (int i = 0; i < node->narms; i++)
-		names[i] = CStringGetTextDatum(node->arm_names[i]);
 	if (node->narms > 0)
-		set_column(r, RESULT_ARM_NAMES,
-				   PointerGetDatum(construct_array(names, node->narms, TEXTOID, -1, false,
-												   TYPALIGN_INT)));
+		set_column(r, RESULT_ARM_NAMES, wig_arm_names(node));
 }
 
 static void

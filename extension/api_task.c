@@ -19,6 +19,7 @@
 #include "guc.h"
 #include "report.h"
 #include "task.h"
+#include "view.h"
 
 PG_FUNCTION_INFO_V1(wig_poll);
 PG_FUNCTION_INFO_V1(wig_complete);
@@ -26,7 +27,7 @@ PG_FUNCTION_INFO_V1(wig_decide);
 PG_FUNCTION_INFO_V1(wig_fail_task);
 PG_FUNCTION_INFO_V1(wig_heartbeat);
 
-#define TASK_NATTS 13
+#define TASK_NATTS 18
 #define OUTCOME_NATTS 6
 
 static void
@@ -104,11 +105,21 @@ read_queues(ArrayType *array, WigPoll *poll)
 	poll->nqueues = n;
 }
 
+typedef struct PollRows
+{
+	ReturnSetInfo *rsinfo;
+	WigWork    *work;
+} PollRows;
+
 static void
 put_task(void *arg, int poll, const WigInstance *inst, const WigToken *token,
 		 text *context, const char *owner, TimestampTz expires_at)
 {
-	ReturnSetInfo *rsinfo = arg;
+	PollRows   *rows = arg;
+	ReturnSetInfo *rsinfo = rows->rsinfo;
+	WigBase		base;
+	bool		has_base = wig_view_base(rows->work->store, inst, token, &base);
+	bool		combine = token->comp_seq == 0;
 	WigActivation a = wig_activation(inst, token);
 	Datum		values[TASK_NATTS];
 	bool		nulls[TASK_NATTS] = {false};
@@ -129,6 +140,20 @@ put_task(void *arg, int poll, const WigInstance *inst, const WigToken *token,
 	values[i++] = TimestampTzGetDatum(expires_at);
 	values[i++] = CStringGetTextDatum(a.mode);
 	values[i++] = DirectFunctionCall1(jsonb_in, CStringGetDatum(text_to_cstring(context)));
+	nulls[i] = !has_base;
+	values[i++] = has_base ? DirectFunctionCall1(jsonb_in, CStringGetDatum(text_to_cstring(base.context)))
+		: (Datum) 0;
+	nulls[i] = !has_base;
+	values[i++] = has_base ? Int32GetDatum(base.item_index) : (Datum) 0;
+	nulls[i] = !has_base || base.map_key == NULL;
+	values[i] = nulls[i] ? (Datum) 0 : CStringGetTextDatum(base.map_key);
+	i++;
+	nulls[i] = !combine || a.node->collect_key == NULL;
+	values[i] = nulls[i] ? (Datum) 0 : CStringGetTextDatum(a.node->collect_key);
+	i++;
+	nulls[i] = !combine || a.node->narms == 0;
+	values[i] = nulls[i] ? (Datum) 0 : wig_arm_names(a.node);
+	i++;
 	Assert(i == TASK_NATTS);
 	tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 }
@@ -138,6 +163,7 @@ wig_poll(PG_FUNCTION_ARGS)
 {
 	char	   *worker_id = WIG_ARG_CSTRING(0);
 	WigPoll		poll = {0};
+	PollRows	rows;
 	WigRefusal	refusal;
 	WigWork    *work;
 
@@ -156,7 +182,8 @@ wig_poll(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 	work = wig_work_begin(false);
-	wig_claim(work, &poll, NULL, 1, put_task, fcinfo->resultinfo);
+	rows = (PollRows) {(ReturnSetInfo *) fcinfo->resultinfo, work};
+	wig_claim(work, &poll, NULL, 1, put_task, &rows);
 	wig_work_end(work);
 	return (Datum) 0;
 }

@@ -4,6 +4,9 @@
  */
 #include "wiggle.h"
 
+#include "catalog/pg_type.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
 #include "utils/timestamp.h"
 
 #include "claim.h"
@@ -77,6 +80,19 @@ wig_activation(const WigInstance *inst, const WigToken *token)
 	}
 	a.mode = wig_mode_name(mode == WIG_MODE_DEFAULT ? WIG_MODE_SERVER : mode);
 	return a;
+}
+
+Datum
+wig_arm_names(const struct wig_node *node)
+{
+	Datum	   *names;
+
+	if (node->narms == 0)
+		return (Datum) 0;
+	names = palloc(sizeof(Datum) * node->narms);
+	for (int i = 0; i < node->narms; i++)
+		names[i] = CStringGetTextDatum(node->arm_names[i]);
+	return PointerGetDatum(construct_array(names, node->narms, TEXTOID, -1, false, TYPALIGN_INT));
 }
 
 static Source *

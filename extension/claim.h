@@ -55,6 +55,9 @@ typedef struct WigActivation
 
 extern WigActivation wig_activation(const WigInstance *inst, const WigToken *token);
 
+/* The arm names of a combine as a text[] datum; 0 for any other node. */
+extern Datum wig_arm_names(const struct wig_node *node);
+
 /* Add "#<nonce>" with a fresh nonce to a worker id; palloc'd. */
 extern char *wig_make_owner(const char *worker_id);
 

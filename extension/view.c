@@ -5,6 +5,7 @@
 #include "wiggle.h"
 
 #include "utils/builtins.h"
+#include "utils/jsonb.h"
 
 #include "jsontext.h"
 #include "scope.h"
@@ -108,6 +109,18 @@ wig_view_dispatched(WigStore *store, const WigToken *token)
 	return lay_over(view, token->staged, strlen(token->staged));
 }
 
+/* A raw JSON string as the text that it denotes. */
+static char *
+plain_text(const char *raw)
+{
+	Datum		jsonb = DirectFunctionCall1(jsonb_in, CStringGetDatum(raw));
+	JsonbValue	v;
+
+	if (!JsonbExtractScalar(&DatumGetJsonbP(jsonb)->root, &v) || v.type != jbvString)
+		elog(ERROR, "a map key is not a JSON string");
+	return pnstrdup(v.val.string.val, v.val.string.len);
+}
+
 bool
 wig_view_base(WigStore *store, const WigInstance *inst, const WigToken *token, WigBase *base)
 {
@@ -128,7 +141,7 @@ wig_view_base(WigStore *store, const WigInstance *inst, const WigToken *token, W
 		if (here.kind == WIG_SCOPE_ITEM)
 		{
 			base->item_index = here.idx;
-			base->map_key = here.map_key;
+			base->map_key = here.map_key ? plain_text(here.map_key) : NULL;
 			base->context = wig_view_read(store, token->instance,
 										  combine ? token->scope : here.parent);
 			return true;

@@ -38,7 +38,7 @@ typedef struct WigBase
 {
 	text	   *context;
 	int32		item_index;
-	char	   *map_key;		/* raw JSON string or NULL */
+	char	   *map_key;		/* item of a map, else NULL */
 } WigBase;
 
 extern bool wig_view_base(WigStore *store, const WigInstance *inst, const WigToken *token,

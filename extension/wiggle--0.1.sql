@@ -237,7 +237,8 @@ create type token as (
 create type task as (
 	task_id text, instance_id text, workflow text, version int, node_id text, step_name text,
 	activity text, kind text, attempt int, lease_owner text, lease_expires_at timestamptz,
-	execution_mode text, context jsonb
+	execution_mode text, context jsonb, base_context jsonb, item_index int, item_key text,
+	collect_key text, arm_names text[]
 );
 
 create type outcome as (
@@ -457,6 +458,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
 	input wiggle.batch_runs;
+	emitted wiggle.batch_events;
 	nruns int;
 begin
 	if jsonb_typeof(runs) is distinct from 'array' or jsonb_array_length(runs) = 0 then
@@ -489,17 +491,24 @@ begin
 		   input.step_started, input.step_finished
 	  from jsonb_array_elements(runs) with ordinality t(r, k),
 		   jsonb_array_elements(r->'steps') with ordinality u(s, m);
+	select array_agg(step order by step, e), array_agg(v->>'type' order by step, e),
+		   array_agg(nullif(v->'payload', 'null')::text order by step, e)
+	  into emitted.step, emitted.types, emitted.payloads
+	  from (select (row_number() over (order by k, m) - 1)::int as step, s
+			  from jsonb_array_elements(runs) with ordinality t(r, k),
+				   jsonb_array_elements(r->'steps') with ordinality u(s, m)) steps,
+		   jsonb_array_elements(coalesce(nullif(s->'events', 'null'), '[]')) with ordinality w(v, e);
 	return query
 	select input.tasks[b.item + 1], b.status,
 		   to_timestamp(nullif(b.expires_at, 0) / 1000.0), b.task_id, b.code, b.message
-	  from wiggle.batch(null, input, null, null, null, null) b where b.op = 'r' order by b.item;
+	  from wiggle.batch(null, input, null, null, null, null, emitted) b where b.op = 'r' order by b.item;
 exception
 	when data_exception then
 		raise exception using errcode = 'WG400', message = format('the runs cannot be read: %s', sqlerrm);
 end
 $$;
 comment on function report(jsonb) is
-'Reports one or many runs: [{"task_id", "lease_owner", "final", "steps": [{"node_id", "merge" | "predicate_value", "started_at", "finished_at"}]}]. Each run is answered on its own: error_status 0, 400, 404 or 409.';
+'Reports one or many runs: [{"task_id", "lease_owner", "final", "steps": [{"node_id", "merge" | "predicate_value", "started_at", "finished_at", "events": [{"type", "payload"}]}]}]. Each run is answered on its own: error_status 0, 400, 404 or 409.';
 
 create function release_owners(owners text[]) returns int
 language sql volatile security definer set search_path = pg_catalog, pg_temp
