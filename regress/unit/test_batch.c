@@ -109,7 +109,7 @@ every_kind_is_encoded(void **state)
 	static const char *const queues[] = {"orders", "mail"};
 	static const struct item_version versions[] = {{"order", 3}};
 	struct item_step steps[] = {
-		{"n1", STEP_MERGE, "{\"a\":1}", 7, 5, 6},
+		{"n1", STEP_MERGE, "{\"a\":1}", 7, 5, 6, NULL, 0},
 		{"n2", STEP_PREDICATE, "true", 4, 0, 0},
 		{NULL, STEP_UNTOUCHED, NULL, 0, 0, 0},
 	};
@@ -147,6 +147,42 @@ every_kind_is_encoded(void **state)
 	assert_null(params.values[ITEM_RUN]);
 	columns(&params, ITEM_POLL, (const char *[]) {"1009:w#1", "1007:2", "1016:0", "1007:0,0", "1009:orders,mail",
 		"1007:", "1009:", "1007:", NULL});
+	batch_params_free(&params);
+}
+
+/* Events name their step among the steps of all runs of the batch. */
+static void
+emitted_events_follow_their_steps(void **state)
+{
+	static const struct item_event first[] = {{"a.one", "{\"n\":1}", 7}, {"a.two", NULL, 0}};
+	static const struct item_event last[] = {{"b.one", "{}", 2}};
+	struct item_step steps[] = {
+		{.node_id = "n1"},
+		{.node_id = "n2", .events = first, .nevents = 2},
+		{.node_id = "n3"},
+		{.node_id = "n4", .events = last, .nevents = 1},
+	};
+	struct item items[] = {
+		{.kind = ITEM_RUN, .mode = ITEM_GROUPED, .run = {"t1", "o1", &steps[0], 2}},
+		{.kind = ITEM_BEAT, .beat = {"t4", "o4", 1}},
+		{.kind = ITEM_RUN, .run = {"t2", "o2", &steps[2], 2}},
+	};
+	struct item *list[] = {&items[0], &items[1], &items[2]};
+	struct batch_params params;
+	size_t		bare;
+
+	(void) state;
+	memset(&params, 0, sizeof(params));
+	batch_encode(&params, list, 3);
+	columns(&params, (enum item_kind) BATCH_EVENTS, (const char *[]) {"1007:1,1,3", "1009:a.one,a.two,b.one",
+		"1009:{\"n\":1},~,{}", NULL});
+	bare = item_measure(&items[0]);
+	steps[1].nevents = 0;
+	assert_true(item_measure(&items[0]) + 17 <= bare);
+	steps[3].nevents = 0;
+	batch_encode(&params, list, 3);
+	assert_null(params.values[BATCH_EVENTS]);
+	assert_int_equal(params.lengths[BATCH_EVENTS], 0);
 	batch_params_free(&params);
 }
 
@@ -460,6 +496,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_kind_is_encoded),
+		cmocka_unit_test(emitted_events_follow_their_steps),
 		cmocka_unit_test(rows_are_decoded),
 		cmocka_unit_test(rows_reach_their_items_in_any_order),
 		cmocka_unit_test(a_missing_or_foreign_row_is_internal),
