@@ -81,7 +81,7 @@ static const struct setting settings[] = {
 	NUMBER("lease-millis", lease_ms, 30000, 100, 86400000, "ms", "lease of a poll that names none"),
 	NUMBER("max-parked-polls", max_parked_polls, 20000, 1, 10000000, "", "polls that may wait at once"),
 	NUMBER("poll-retry-millis", poll_retry_ms, 500, 1, 600000, "ms", "pause that a poll over a bound is asked for"),
-	NUMBER("poller-ttl-millis", poller_ttl_ms, 60000, 100, 3600000, "ms", "how long a worker that has polled counts as there"),
+	NUMBER("poller-ttl-millis", poller_ttl_ms, 60000, 100, 3600000, "ms", "how long a worker counts after its poll"),
 	NUMBER("max-event-polls", max_event_polls, 1000, 1, 1000000, "", "polls for events that may wait at once"),
 
 	NUMBER("lanes-per-shard", lanes_per_shard, 4, 1, 64, "", "pipelined connections to a shard, opened as needed"),

@@ -115,7 +115,7 @@ deliver(struct delivery *delivery, int row)
 {
 	static struct log_gate gate;
 	struct item_start *start = &delivery->item.start;
-	int			number = atoi(PQgetvalue(round_rows, row, OUTBOX_SHARD));
+	int32_t		number = (int32_t) strtol(PQgetvalue(round_rows, row, OUTBOX_SHARD), NULL, 10);
 	int			index = topology_find(shard_topology(), number);
 	struct shard *shard = index < 0 ? NULL : shard_at(index);
 
