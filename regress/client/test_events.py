@@ -171,7 +171,7 @@ class Cases(Feeds):
     def test_a_transaction_that_stays_open_loses_nothing(self):
         """Entries after one that is not committed yet wait for it; none before it does."""
         consumer = self.consumer()
-        shard = world.shards[2 if self.server == "single" else self.shard]
+        shard = world.lone if self.server == "single" else world.shards[self.shard]
         name = self.define("a")
         session = subprocess.Popen(["psql", "-X", "-q", "-A", "-t", "-d", shard.conninfo()], stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, text=True)
@@ -189,7 +189,7 @@ class Cases(Feeds):
 
     def test_a_rolled_back_transaction_holds_nobody_up(self):
         consumer = self.consumer()
-        shard = world.shards[2 if self.server == "single" else self.shard]
+        shard = world.lone if self.server == "single" else world.shards[self.shard]
         name = self.define("a")
         session = subprocess.Popen(["psql", "-X", "-q", "-A", "-t", "-d", shard.conninfo()], stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, text=True)
@@ -297,7 +297,7 @@ class Vector(Feeds, ClientTest):
         self.assertEqual(self.poll_events(consumer), [])
 
     def test_bounds_on_waiting_polls(self):
-        proxy = Proxy(world.AREA, topology(*world.shards[:2]), name="bounded-events", WIGGLE_MAX_EVENT_POLLS=2,
+        proxy = Proxy(world.AREA, topology(*world.shards), name="bounded-events", WIGGLE_MAX_EVENT_POLLS=2,
                       WIGGLE_POLL_RETRY_MILLIS=321).start()
         self.addCleanup(proxy.stop)
         client = Client(proxy.address)

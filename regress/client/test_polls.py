@@ -131,7 +131,7 @@ class Polls(ClientTest):
 
 class TwoProxies(ClientTest):
     def test_both_dispatch_from_one_store_and_wake_each_other(self):
-        second = Proxy(world.AREA, topology(*world.shards[:2]), name="second").start()
+        second = Proxy(world.AREA, topology(*world.shards), name="second").start()
         self.addCleanup(second.stop)
         other = Client(second.address)
         self.addCleanup(other.close)

@@ -118,7 +118,7 @@ class Backlog(ClientTest):
 
     def setUp(self):
         super().setUp()
-        self.proxies = [Proxy(world.AREA, topology(*world.shards[:2]), name="backlog-%d-%s" % (i, self.id().split(".")[-1]),
+        self.proxies = [Proxy(world.AREA, topology(*world.shards), name="backlog-%d-%s" % (i, self.id().split(".")[-1]),
                               WIGGLE_POLLER_TTL_MILLIS=ttl).start() for i, ttl in enumerate((7000, 6000))]
         for proxy in self.proxies:
             self.addCleanup(proxy.stop)
@@ -223,5 +223,5 @@ class Cluster(ClientTest):
         self.assertEqual(third.stop(), 0)
 
     def test_home_is_told_where_new_instances_go(self):
-        kept = world.shards[2].psql("select count(*) from wiggle.wf_placement")
+        kept = world.lone.psql("select count(*) from wiggle.wf_placement")
         self.assertEqual(kept, "1")

@@ -99,7 +99,7 @@ class Batches:
     def test_an_instance_that_someone_holds(self):
         name = self.define("a", mode="LOCAL_ASYNC")
         ids, tasks = self.leased(name, 2)
-        shard = world.shards[2 if self.server == "single" else self.shard]
+        shard = world.lone if self.server == "single" else world.shards[self.shard]
         locker = subprocess.Popen(["psql", "-X", "-q", "-A", "-t", "-d", shard.conninfo()], stdin=subprocess.PIPE,
                                   stdout=subprocess.PIPE, text=True)
         self.addCleanup(locker.communicate)

@@ -56,7 +56,7 @@ class Starting(ClientTest):
         os.unlink(proxy.log_path)
 
     def test_wrong_topologies_name_the_field(self):
-        good = topology(*world.shards[:2])
+        good = topology(*world.shards)
 
         def changed(change):
             copy = json.loads(json.dumps(good))
@@ -78,7 +78,7 @@ class Starting(ClientTest):
                 self.ends(document, text)
 
     def test_two_storages_are_refused(self):
-        self.ends(topology(*world.shards[:2]), "WIGGLE_JDBC_URL", WIGGLE_JDBC_URL="jdbc:postgresql://127.0.0.1:1/wiggle")
+        self.ends(topology(*world.shards), "WIGGLE_JDBC_URL", WIGGLE_JDBC_URL="jdbc:postgresql://127.0.0.1:1/wiggle")
 
     def test_a_database_that_bears_another_shards_id_is_refused(self):
         swapped = topology(*reversed(world.shards))

@@ -39,7 +39,7 @@ class WireTest(unittest.TestCase):
         return raw
 
     def own_proxy(self, **settings):
-        self.proxy = Proxy(world.AREA, topology(*world.shards[:2]), name=self.id().split(".")[-1], **settings).start()
+        self.proxy = Proxy(world.AREA, topology(*world.shards), name=self.id().split(".")[-1], **settings).start()
         self.addCleanup(self.proxy.stop)
 
     def others_are_served(self):

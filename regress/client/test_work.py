@@ -331,7 +331,7 @@ class Restarts(WorkTest):
     """The proxy goes and comes back on the same port while a step runs."""
 
     def proxy(self, port):
-        proxy = Proxy(world.AREA, topology(*world.shards[:2]), name="restarted", WIGGLE_PORT=port)
+        proxy = Proxy(world.AREA, topology(*world.shards), name="restarted", WIGGLE_PORT=port)
         proxy.start()
         self.addCleanup(lambda: proxy.process.poll() is None and proxy.stop())
         return proxy

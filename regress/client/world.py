@@ -1,7 +1,7 @@
 """The shards and the proxies that client tests share.
 
 `proxy` has two shards and places instances on both. `away` has the same two and
-places every instance on the one that is not home. `single` has one of its own.
+places every instance on the one that is not home. `single` has `lone` alone.
 """
 import os
 
@@ -9,6 +9,7 @@ from harness import Cluster, Proxy, topology
 
 AREA = None
 shards = []
+lone = None
 proxy = away = single = None
 
 
@@ -20,13 +21,14 @@ def make_shard(name, *settings):
 
 
 def start(area):
-    global AREA, proxy, away, single
+    global AREA, lone, proxy, away, single
     AREA = area
-    shards.extend(make_shard("shard%d" % i) for i in (0, 1, 2))
-    proxy = Proxy(AREA, topology(*shards[:2])).start()
-    away = Proxy(AREA, topology(*shards[:2], generations=[
+    shards.extend(make_shard("shard%d" % i) for i in (0, 1))
+    lone = make_shard("lone")
+    proxy = Proxy(AREA, topology(*shards)).start()
+    away = Proxy(AREA, topology(*shards, generations=[
         {"id": 1, "activeFrom": "2026-01-01T00:00:00Z", "weights": {"0": 0, "1": 1}}]), name="away").start()
-    single = Proxy(AREA, topology(shards[2]), name="single").start()
+    single = Proxy(AREA, topology(lone), name="single").start()
 
 
 def stop():
@@ -35,6 +37,7 @@ def stop():
     for server in (single, away, proxy):
         if server is not None:
             status = status or server.stop()
-    for shard in shards:
-        shard.stop()
+    for shard in shards + [lone]:
+        if shard is not None:
+            shard.stop()
     return status
