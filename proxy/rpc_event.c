@@ -60,6 +60,7 @@ struct event_poll
 	char		max[16];
 	char		bytes[24];
 	char		(*after)[24];	/* by slot */
+	char		(*number)[12];
 };
 
 static int	total;
@@ -85,6 +86,7 @@ free_poll(struct event_poll *poll)
 	buf_free(&poll->shards);
 	buf_free(&poll->seqs);
 	free(poll->after);
+	free(poll->number);
 	pending_close(&poll->pending);
 	free(poll);
 	metric_set(gauge, --total);
@@ -204,6 +206,7 @@ fed(struct gather *gather)
 static void
 ask_feeds(struct event_poll *poll)
 {
+	const PollEventsRequest *request = (const PollEventsRequest *) poll->pending.request;
 	size_t		bytes = LOOK_BYTES / (size_t) shard_slots();
 
 	snprintf(poll->bytes, sizeof(poll->bytes), "%zu", bytes > LOOK_MIN_BYTES ? bytes : LOOK_MIN_BYTES);
@@ -211,14 +214,19 @@ ask_feeds(struct event_poll *poll)
 	for (int slot = 0; slot < shard_slots(); slot++)
 	{
 		struct question *question = gather_question(&poll->gather, slot);
+		const struct shard *shard = shard_by_slot(slot);
+		bool		away = shard->index != shard_topology()->home;
 
 		snprintf(poll->after[slot], sizeof(poll->after[slot]), "%" PRId64,
-				 cursor_get(&poll->acked, shard_by_slot(slot)->entry->id));
-		question->statement = SQL_FEED;
-		question->nparams = 3;
+				 cursor_get(&poll->acked, shard->entry->id));
+		snprintf(poll->number[slot], sizeof(poll->number[slot]), "%" PRId32, shard->entry->id);
+		question->statement = away ? SQL_FEED_AWAY : SQL_FEED;
+		question->nparams = away ? 5 : 3;
 		question->params[0] = poll->after[slot];
 		question->params[1] = poll->max;
 		question->params[2] = poll->bytes;
+		question->params[3] = request->consumer;
+		question->params[4] = poll->number[slot];
 		gather_ask(&poll->gather, slot);
 	}
 	gather_end(&poll->gather);
@@ -411,6 +419,7 @@ rpc_poll_events(struct call *call)
 		: request->wait_millis < config.longpoll_max_ms ? request->wait_millis : config.longpoll_max_ms;
 	poll = xcalloc(1, sizeof(*poll));
 	poll->after = xcalloc((size_t) shard_slots(), sizeof(*poll->after));
+	poll->number = xcalloc((size_t) shard_slots(), sizeof(*poll->number));
 	snprintf(poll->max, sizeof(poll->max), "%d", request->max > 0 ? request->max : 1);
 	poll->wait_until = loop_now() + (uint64_t) wait;
 	metric_set(gauge, ++total);

@@ -27,6 +27,19 @@
 #define SCHEDULE_COLUMNS \
 	"s.id, s.workflow, s.every_millis, s.cron, " MILLIS("s.next_fire_at") ", " MILLIS("s.created_at")
 
+#define FEED_COLUMNS \
+	"seq, instance_id, workflow, version, correlation_id, type, " MILLIS("created_at") "," \
+	" (extract(epoch from created_at) * 1000000)::pg_catalog.int8, doc, node_id, found"
+
+/* At least one entry, however large: a consumer must be able to pass it. */
+#define FEED_ROWS(most) \
+	"(select f.*, f.payload::pg_catalog.text as doc, count(*) over () as found," \
+	" row_number() over w as place," \
+	" sum(octet_length(coalesce(f.payload::pg_catalog.text, '')) + 512) over w as total" \
+	" from wiggle.feed($1::pg_catalog.int8, " most ") f" \
+	" window w as (order by f.seq rows unbounded preceding)) f" \
+	" where place = 1 or total <= $3::pg_catalog.int8 order by seq"
+
 static const char *const texts[STATEMENTS] = {
 	[SQL_BATCH] =
 	"select op, item, code, message, task_id, instance_id, status, expires_at, lease_owner, workflow,"
@@ -96,16 +109,18 @@ static const char *const texts[STATEMENTS] = {
 	[SQL_UNSCHEDULE] = "select wiggle.unschedule($1)",
 	[SQL_HORIZON] = "select wiggle.event_horizon()",
 
-	/* At least one entry, however large: a consumer must be able to pass it. */
-	[SQL_FEED] =
-	"select seq, instance_id, workflow, version, correlation_id, type, " MILLIS("created_at") ","
-	" (extract(epoch from created_at) * 1000000)::pg_catalog.int8, doc, node_id, found"
-	" from (select f.*, f.payload::pg_catalog.text as doc, count(*) over () as found,"
-	" row_number() over w as place,"
-	" sum(octet_length(coalesce(f.payload::pg_catalog.text, '')) + 512) over w as total"
-	" from wiggle.feed($1::pg_catalog.int8, $2::pg_catalog.int4) f"
-	" window w as (order by f.seq rows unbounded preceding)) f"
-	" where place = 1 or total <= $3::pg_catalog.int8 order by seq",
+	[SQL_FEED] = "select " FEED_COLUMNS " from " FEED_ROWS("$2::pg_catalog.int4"),
+
+	/*
+	 * Cursors live on home, but a log is trimmed where it is, and not beyond what its
+	 * slowest consumer has acknowledged: each look tells the shard where this one is.
+	 * The sum is there so that it is told when there are no entries, too.
+	 */
+	[SQL_FEED_AWAY] =
+	"with told as materialized (select 0 as nothing,"
+	" wiggle.cursor_register($4, array[$5::pg_catalog.int4], array[$1::pg_catalog.int8]),"
+	" wiggle.cursor_ack($4, array[$5::pg_catalog.int4], array[$1::pg_catalog.int8]))"
+	" select " FEED_COLUMNS " from told cross join lateral " FEED_ROWS("$2::pg_catalog.int4 + told.nothing"),
 	[SQL_CURSOR_READ] = "select shard, acked from wiggle.cursor_read($1)",
 	[SQL_CURSOR_REGISTER] =
 	"select wiggle.cursor_register($1, $2::pg_catalog.int4[], $3::pg_catalog.int8[])",

@@ -45,6 +45,7 @@ enum statement
 	SQL_UNSCHEDULE,				/* $1 id */
 	SQL_HORIZON,				/* the first event number that is not final */
 	SQL_FEED,					/* $1 after, $2 max, $3 bytes at most */
+	SQL_FEED_AWAY,				/* the same on a shard that is not home, $4 consumer, $5 shard */
 	SQL_CURSOR_READ,			/* $1 consumer; shard, acked */
 	SQL_CURSOR_REGISTER,		/* $1 consumer, $2 shards, $3 numbers */
 	SQL_CURSOR_ACK,				/* the same */

@@ -296,6 +296,22 @@ class Vector(Feeds, ClientTest):
         other.call("AckEvents", consumer=consumer, acked_cursor=got[-1].cursor)
         self.assertEqual(self.poll_events(consumer), [])
 
+    def test_a_shard_knows_how_far_it_may_trim(self):
+        consumer = self.consumer()
+        name = self.define("a")
+        for _ in range(4):
+            self.client.start(name)
+        got = self.finish(consumer, 4)
+
+        def place(shard, of):
+            return world.shards[shard].psql("select acked from wiggle.wf_event_cursor where consumer = :'c' and shard = :of",
+                                            c=consumer, of=of)
+        self.assertEqual(place(1, 1), place(0, 1))
+        self.ack(consumer, got[-1])
+        self.poll_events(consumer)
+        self.assertEqual(place(1, 1), str(max(e.seq for e in got if e.shard == 1)))
+        self.assertEqual(place(1, 1), place(0, 1))
+
     def test_bounds_on_waiting_polls(self):
         proxy = Proxy(world.AREA, topology(*world.shards), name="bounded-events", WIGGLE_MAX_EVENT_POLLS=2,
                       WIGGLE_POLL_RETRY_MILLIS=321).start()
