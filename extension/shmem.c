@@ -218,6 +218,18 @@ wig_lifecycle_poke(void)
 }
 
 void
+wig_launcher_wake(void)
+{
+	Latch	   *launcher;
+
+	LWLockAcquire(&shared->lock, LW_SHARED);
+	launcher = shared->launcher_latch;
+	LWLockRelease(&shared->lock);
+	if (launcher != NULL)
+		SetLatch(launcher);
+}
+
+void
 wig_worker_poke(WigDatabase *db)
 {
 	Latch	   *latch;

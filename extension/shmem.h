@@ -113,6 +113,9 @@ extern int	wig_shmem_max_queues(void);
 /* Databases or extensions came or went: the launcher and all workers look again. */
 extern void wig_lifecycle_poke(void);
 
+/* Set the launcher's latch: a worker has gone. */
+extern void wig_launcher_wake(void);
+
 /* Set the clock worker's latch, if it runs. */
 extern void wig_worker_poke(WigDatabase *db);
 
