@@ -34,7 +34,7 @@ DATA = $(wildcard extension/wiggle--*.sql)
 MODULE_big = wiggle
 
 CORE_SRCS = $(addprefix core/,$(addsuffix .c, \
-	error arena textbuf ids jsontext jsonmerge retry \
+	error arena textbuf ids jsontext jsonmerge nearest retry \
 	definition definition_check definition_decode definition_write \
 	flow flow_json flow_tree flow_value flow_write))
 OBJS = $(patsubst %.c,build/obj/pg/%.o,$(EXT_SRCS) $(CORE_SRCS))
