@@ -393,21 +393,31 @@ $$;
 comment on function report(jsonb) is
 'Reports one or many runs: [{"task_id", "lease_owner", "final", "steps": [{"node_id", "merge" | "predicate_value", "started_at", "finished_at"}]}]. Each run is answered on its own: error_status 0, 400, 404 or 409.';
 
-create function release_owners(owners text[]) returns int
-language sql volatile security definer set search_path = pg_catalog, pg_temp
+create function release_owners(owners text[], lost_pid int default null) returns int
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 as $$
+declare
+	released int;
+begin
+	-- A lost session may still be waiting for a lock and would claim afterwards.
+	perform pg_terminate_backend(a.pid, 10000)
+	   from pg_stat_activity a
+	  where a.pid = lost_pid and a.usename = session_user
+		and a.backend_start < (select b.backend_start from pg_stat_activity b where b.pid = pg_backend_pid());
 	with held as (
 		select array_agg(regexp_replace(i.id, '^wfi', 'tok') || '-' || l.n order by i.id, l.n) tasks,
 			   array_agg(l.owner order by i.id, l.n) owners
 		  from wiggle.wf_lease l join wiggle.wf_instance i on i.no = l.instance
 		 where l.owner = any (release_owners.owners)
 	)
-	select count(*)::int
+	select count(*) into released
 	  from held, wiggle.batch(null, null, null, null, row(held.tasks, held.owners)::wiggle.batch_releases, null) b
-	 where held.tasks is not null and b.code = 0
+	 where held.tasks is not null and b.code = 0;
+	return released;
+end
 $$;
-comment on function release_owners(text[]) is
-'Not for applications: gives back, unspent, whatever these lease owners hold (a proxy lost the answer of their claims). Returns how many.';
+comment on function release_owners(text[], int) is
+'Not for applications: gives back, unspent, whatever these lease owners hold (a proxy lost the answer of their claims), after ending the session of the same role that was lost. Returns how many.';
 
 -- Shard, versions, clock -----------------------------------------------------
 

@@ -31,7 +31,7 @@ static const char *const texts[STATEMENTS] = {
 	" item_map_key, collect_key, arm_names"
 	" from wiggle.batch($1::wiggle.batch_starts, $2::wiggle.batch_runs, $3::wiggle.batch_fails,"
 	" $4::wiggle.batch_beats, $5::wiggle.batch_releases, $6::wiggle.batch_polls)",
-	[SQL_RELEASE_OWNERS] = "select wiggle.release_owners($1::pg_catalog.text[])",
+	[SQL_RELEASE_OWNERS] = "select wiggle.release_owners($1::pg_catalog.text[], $2::pg_catalog.int4)",
 	[SQL_SESSION_LANE] = SESSION,
 	[SQL_SESSION_SIDE] = SESSION,
 	[SQL_LISTEN] = "listen wiggle_ready",
