@@ -81,8 +81,8 @@ wig_test_set_clock(PG_FUNCTION_ARGS)
 Datum
 wig_worker_wanted(PG_FUNCTION_ARGS)
 {
-	/* Without preloading, CREATE EXTENSION still works; nothing runs then. */
-	if (wig_shmem_available())
-		wig_wake_lifecycle();
+	/* The script calls this: CREATE EXTENSION fails where nothing could run. */
+	wig_shmem_require();
+	wig_wake_lifecycle();
 	PG_RETURN_VOID();
 }

@@ -92,8 +92,8 @@ typedef struct WigShared
 /* Install the request and startup hooks; called while preloading. */
 extern void wig_shmem_init(void);
 
-/* Was the library preloaded, so that shared memory exists? */
-extern bool wig_shmem_available(void);
+/* Raises an ERROR with a hint when the library was not preloaded. */
+extern void wig_shmem_require(void);
 
 /* The entry of the current database, made on first use. Raises an ERROR with a
  * hint when the library was not preloaded or every entry is taken. */

@@ -23,7 +23,7 @@ _PG_init(void)
 	wig_guc_define();
 	wig_wake_init();
 
-	/* Loaded later, functions refuse with a hint and CREATE EXTENSION works. */
+	/* Loaded later, functions and CREATE EXTENSION refuse with a hint. */
 	if (!process_shared_preload_libraries_in_progress || IsBinaryUpgrade)
 		return;
 	wig_shmem_init();
