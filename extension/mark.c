@@ -152,6 +152,27 @@ wig_mark_note(const char *queue, WigKey key)
 }
 
 bool
+wig_mark_forget(void)
+{
+	WigDatabase *db = wig_database();
+
+	LWLockAcquire(&db->queue_lock, LW_EXCLUSIVE);
+	for (int i = 0; i < db->nqueues; i++)
+	{
+		WigQueue   *q = &db->queues[i];
+
+		q->mark = (WigKey) {0, 0};
+		q->nring = 0;
+		/* More than the log holds: a claim under way learns nothing. */
+		q->ninserts += WIG_LOG + 1;
+	}
+	LWLockRelease(&db->queue_lock);
+
+	pg_atomic_write_u32(&db->all_ready, 1);
+	return pg_atomic_exchange_u32(&db->any_ready, 1) == 0;
+}
+
+bool
 wig_mark_set_ready(const char *queue)
 {
 	WigDatabase *db = wig_database();

@@ -51,6 +51,10 @@ extern void wig_mark_note(const char *queue, WigKey key);
  */
 extern bool wig_mark_take_ready(char **payload);
 
+/* Rows came or went without us: look from the lowest key everywhere, and announce
+ * every queue. True when the clock worker was not yet told of any. */
+extern bool wig_mark_forget(void);
+
 /* Announce a queue; true when the clock worker was not yet told of any. */
 extern bool wig_mark_set_ready(const char *queue);
 

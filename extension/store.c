@@ -430,7 +430,8 @@ delete_row(WigStore *store, WigTable table, ItemPointer tid, TupleTableSlot *row
 
 	store->dirty = true;
 	CheckCmdReplicaIdentity(t->rel, CMD_DELETE);
-	if (t->rel->trigdesc != NULL)
+	if (t->rel->trigdesc != NULL &&
+		(t->rel->trigdesc->trig_delete_before_row || t->rel->trigdesc->trig_delete_after_row))
 		return delete_with_triggers(store, t, &target, row,
 									wait ? LockWaitBlock : LockWaitSkip);
 

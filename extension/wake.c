@@ -28,6 +28,7 @@ static TimestampTz earliest[WIG_NDEADLINES] = {WIG_NEVER, WIG_NEVER};
 static bool due = false;		/* one of earliest[] is set */
 static bool lifecycle = false;
 static bool writing = false;
+static bool rewritten = false;
 
 static Touched *
 touch(const char *queue)
@@ -92,6 +93,15 @@ wig_wake_writing(void)
 }
 
 void
+wig_wake_rewritten(void)
+{
+	rewritten = true;
+	/* Before whatever is there. */
+	for (int kind = 0; kind < WIG_NDEADLINES; kind++)
+		wig_wake_at(kind, DT_NOBEGIN);
+}
+
+void
 wig_wake_lifecycle(void)
 {
 	lifecycle = true;
@@ -125,6 +135,8 @@ at_commit(void)
 	bool		poke = false;
 	ListCell   *lc;
 
+	if (rewritten)
+		poke = wig_mark_forget();
 	foreach(lc, touched)
 	{
 		Touched    *t = (Touched *) lfirst(lc);
@@ -170,6 +182,7 @@ forget(void)
 	due = false;
 	lifecycle = false;
 	writing = false;
+	rewritten = false;
 }
 
 static void

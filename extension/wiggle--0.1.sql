@@ -478,6 +478,25 @@ as 'MODULE_PATHNAME', 'wig_test_set_clock';
 comment on function test_set_clock(timestamptz) is
 'For tests, needs wiggle.test_clock = on: stops the engine''s clock at an instant; null lets it run again.';
 
+-- Statement triggers do not fire for the engine's own writes (store.c), only for
+-- SQL: a restore, a repair. The clock worker then looks at everything anew.
+create function rows_rewritten() returns trigger
+language c as 'MODULE_PATHNAME', 'wig_rows_rewritten';
+comment on function rows_rewritten() is
+'Not for applications: tells the clock worker that rows were written by SQL.';
+
+do $triggers$
+declare
+	name text;
+begin
+	foreach name in array array['wf_definition', 'wf_instance', 'wf_scope', 'wf_token', 'wf_ready',
+								'wf_lease', 'wf_timer'] loop
+		execute pg_catalog.format('create trigger rewritten after insert or update or delete or truncate'
+			' on wiggle.%I for each statement execute function wiggle.rows_rewritten()', name);
+	end loop;
+end
+$triggers$;
+
 -- Views for people -------------------------------------------------------------
 
 create view running as
