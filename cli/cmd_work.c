@@ -2,8 +2,10 @@
  * cmd_work.c
  *	  wiggle work: options and file to a worker's configuration.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "session.h"
 #include "source.h"
@@ -128,6 +130,12 @@ configure(struct worker_config *config, const struct arguments *args)
 	}
 	if (file != NULL && !read_file(config, file))
 		return false;
+	if (config->dir != NULL && access(config->dir, X_OK) != 0)
+	{
+		complain_text(EXIT_USAGE, "%s: the folder where commands run ('dir'), %s, cannot be used: %s", file,
+					  config->dir, strerror(errno));
+		return false;
+	}
 	concurrency = config->concurrency;
 	if (!options_number(args, "concurrency", 1, WORKER_MAX_CONCURRENCY, &concurrency, &err) ||
 		!options_duration(args, "lease", &config->lease_ms, &err) ||

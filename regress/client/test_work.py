@@ -183,6 +183,7 @@ steps:
                 ("steps: {a: {run: b, retries: 1}}", "unknown key 'retries'"),
                 ("steps: {/a: b}", "must be STEP or WORKFLOW/STEP"),
                 ("queues: a\nsteps: {a: b}", "'queues' must be a list"),
+                ("dir: nope\nsteps: {a: b}", "the folder where commands run ('dir'), "),
                 ("queues: [a]", "no steps to serve")):
             with self.subTest(text=text):
                 worker = Worker(self, config=text)
@@ -221,8 +222,8 @@ class Failures(WorkTest):
         self.assertEqual(done["tokens"][0]["attempt"], 3)
 
     def test_output_that_is_no_context(self):
-        self.fails("echo oops", "its output is no context: the JSON text is refused at byte 1: a value is expected",
-                   retry={"retry": "forever"})
+        self.fails("echo oops", "its output is no context: the JSON text is refused at byte 1: a value is expected; "
+                   "it begins with 'oops'", retry={"retry": "forever"})
         self.fails("printf '{\"a\":\"\\377\"}'", "its output is no context: the JSON text is refused at byte 7: **")
 
     def test_too_much_output(self):
@@ -237,7 +238,7 @@ class Failures(WorkTest):
         name = self.define({"task": "a", **NONE})
         self.serve(name, config="steps: {a: [./no-such-file]}")
         done = self.run_one(name, status="FAILED")
-        self.assertEqual(done["error"], "a: the command cannot be run: no such file or directory")
+        self.assertEqual(done["error"], "a: the command cannot be run: no such file or directory: ./no-such-file")
 
     def test_nobody_knows_the_step(self):
         name = self.define({"task": "unknown"})
