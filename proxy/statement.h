@@ -28,6 +28,7 @@ enum statement
 	SQL_SETUP_LOCK,
 	SQL_SETUP_STATE,
 	SQL_SETUP_CREATE,
+	SQL_SETUP_LIBRARY,			/* the loaded library's version, text */
 	SQL_SETUP_UPDATE,
 	SQL_SETUP_SEARCH_PATH,
 	SQL_SETUP_IDENTITY,
@@ -51,7 +52,9 @@ enum identity_column
 	IDENTITY_SYSTEM,
 	IDENTITY_DATABASE,
 	IDENTITY_LIBRARY,
-	IDENTITY_CATALOG
+	IDENTITY_CATALOG,
+	IDENTITY_MAY_SERVE,			/* SQL_SETUP_IDENTITY alone: 'true' when the role may run what is needed */
+	IDENTITY_ROLE				/* SQL_SETUP_IDENTITY alone: the session's role */
 };
 
 /* Columns of SQL_SETUP_STATE, as text. */
