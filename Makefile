@@ -8,6 +8,10 @@ PYTHON ?= /usr/bin/python3
 ROOT := $(CURDIR)
 export PG_CONFIG PROGDIR PYTHON ROOT WIGGLE_STATE
 
+ifneq ($(words $(CURDIR)),1)
+$(error The path of this checkout must not contain blanks, which PostgreSQL's makefiles cannot take: '$(CURDIR)')
+endif
+
 # pg_regress inputs in flow order; each file is named here once.
 REGRESS = 00_helpers 01_install 02_definitions 03_validation 04_start 05_context \
 	06_steps 07_poll 08_retry 09_leases 10_sleep 11_cancel 12_loops 13_report 14_batch \
@@ -104,7 +108,8 @@ uninstall: need-server-headers
 deps:
 	@scripts/deps $(PURPOSES)
 
-stage: all
+stage:
+	+@$(QUIET_SUB) -s all
 	@scripts/stage
 
 demo:
@@ -158,6 +163,7 @@ help:
 ## make             build the extension, build/wiggle-proxy and build/wiggle
 ## make deps        install the Debian packages that building and testing need
 ## make demo        two shards, a proxy and a worker; 8 workflows run to their end
+## make stage       a private PostgreSQL installation with all of it; prints where
 ## make install     install all (DESTDIR; PROGDIR=/usr/local/bin for the programs)
 ## make uninstall   take it away again
 ## make check       every test; also check-unit, check-sql, check-isolation,
