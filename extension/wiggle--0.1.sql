@@ -241,7 +241,7 @@ as $$
 declare
 	found_row wiggle.instance;
 begin
-	select (wiggle.instance_row(i)).* into found_row from wiggle.wf_instance i where i.id = instance.id;
+	select r.* into found_row from wiggle.wf_instance i, lateral wiggle.instance_row(i) r where i.id = instance.id;
 	if found_row.id is null then
 		raise exception using errcode = 'WG404', message = 'instance not found';
 	end if;
@@ -259,7 +259,7 @@ declare
 	state text := upper(status);
 begin
 	if correlation_id is not null then
-		return query select (wiggle.instance_row(i)).* from wiggle.wf_instance i
+		return query select r.* from wiggle.wf_instance i, lateral wiggle.instance_row(i) r
 			where i.correlation_id = instances.correlation_id order by i.no desc limit wanted;
 		return;
 	end if;
@@ -268,7 +268,7 @@ begin
 		raise exception using errcode = 'WG400',
 			message = format('No enum constant com.wiggle.core.InstanceStatus.%s', state);
 	end if;
-	return query select (wiggle.instance_row(i)).* from wiggle.wf_instance i
+	return query select r.* from wiggle.wf_instance i, lateral wiggle.instance_row(i) r
 		where (instances.workflow is null or i.workflow = instances.workflow)
 		  and (state is null or i.status = state)
 		order by i.no desc limit wanted;
