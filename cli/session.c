@@ -29,8 +29,8 @@ complain(enum exit_status status, const char *file, const struct wig_error *err)
 	if (file == NULL)
 		return complain_text(status, "%s", err->message);
 	if (err->line == 0)
-		return complain_text(status, "%s: %s%s%s", file, err->message,
-							 err->place[0] == '\0' ? "" : ", in ", err->place);
+		return complain_text(status, "%s: %s%s%s", file, err->place,
+							 err->place[0] == '\0' ? "" : ": ", err->message);
 	return complain_text(status, "%s:%d:%d: %s", file, err->line, err->column, err->message);
 }
 

@@ -674,7 +674,8 @@ fail_in_step(struct compiler *c, value_t *step, int number)
 		return false;
 	for (const struct wig_flow_entry *e = step->first; e != NULL; e = e->next)
 	{
-		if (e->key != NULL && find_operator(e->key) != NULL && e->value->type == WIG_FLOW_SCALAR)
+		if (e->key != NULL && find_operator(e->key) != NULL && strcmp(e->key, "sleep") != 0 &&
+			e->value->type == WIG_FLOW_SCALAR)
 			name = e->value->text;
 	}
 	snprintf(c->err->place, sizeof(c->err->place), name[0] == '\0' ? "step %d" : "step %d ('%.60s')",

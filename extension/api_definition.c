@@ -51,7 +51,7 @@ invalid(const struct wig_error *err)
 		ereport(ERROR, (errcode(ERRCODE_WIG_INVALID),
 						errmsg("line %d, column %d: %s", err->line, err->column, err->message)));
 	ereport(ERROR, (errcode(ERRCODE_WIG_INVALID),
-					errmsg("%s%s%s", err->message, err->place[0] == '\0' ? "" : ", in ", err->place)));
+					errmsg("%s%s%s", err->place, err->place[0] == '\0' ? "" : ": ", err->message)));
 }
 
 static void

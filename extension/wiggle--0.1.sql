@@ -243,7 +243,8 @@ declare
 begin
 	select r.* into found_row from wiggle.wf_instance i, lateral wiggle.instance_row(i) r where i.id = instance.id;
 	if found_row.id is null then
-		raise exception using errcode = 'WG404', message = 'instance not found';
+		raise exception using errcode = 'WG404', message = 'instance not found',
+			detail = format('No instance has the id "%s".', id);
 	end if;
 	return found_row;
 end
@@ -266,7 +267,8 @@ begin
 	if state is not null and state not in ('RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED',
 		'COMPENSATING', 'COMPENSATED', 'COMPENSATION_FAILED') then
 		raise exception using errcode = 'WG400',
-			message = format('No enum constant com.wiggle.core.InstanceStatus.%s', state);
+			message = format('No enum constant com.wiggle.core.InstanceStatus.%s', state),
+			hint = 'A status is RUNNING, COMPLETED, FAILED, CANCELLED, COMPENSATING, COMPENSATED or COMPENSATION_FAILED.';
 	end if;
 	return query select r.* from wiggle.wf_instance i, lateral wiggle.instance_row(i) r
 		where (instances.workflow is null or i.workflow = instances.workflow)
@@ -285,7 +287,8 @@ declare
 begin
 	select * into owner_row from wiggle.wf_instance i where i.id = tokens.id;
 	if owner_row.no is null then
-		raise exception using errcode = 'WG404', message = 'instance not found';
+		raise exception using errcode = 'WG404', message = 'instance not found',
+			detail = format('No instance has the id "%s".', id);
 	end if;
 	return query
 	select regexp_replace(owner_row.id, '^wfi', 'tok') || '-' || t.n, t.node, d.node->>'kind',
@@ -317,7 +320,7 @@ create function complete(task_id text, lease_owner text, context jsonb default n
 language c volatile parallel unsafe
 as 'MODULE_PATHNAME', 'wig_complete';
 comment on function complete(text, text, jsonb) is
-'Finishes a TASK with the next context; null leaves the context as it is. WG404: unknown task. WG409: lost lease, or a task that is no longer running.';
+'Finishes a TASK with the next context; null leaves the context as it is. WG404: unknown task. WG409: lost lease, or a task that is no longer running. When the instance has ended, nothing changes and its status is the answer.';
 
 create function decide(task_id text, lease_owner text, value boolean) returns outcome
 language c volatile parallel unsafe
