@@ -257,6 +257,7 @@ recover(void)
 	{
 		duties[i].careful = true;
 		duties[i].next = 0;
+		duties[i].from = DT_NOBEGIN;	/* what was fired may be there again */
 	}
 	pgstat_report_activity(STATE_IDLE, NULL);
 	RESUME_INTERRUPTS();

@@ -46,7 +46,8 @@ typedef struct WigQueue
 	bool		became_ready;	/* to be announced by the clock worker */
 	WigKey		mark;
 	TimestampTz walked_at;		/* when a claim last looked from the lowest key */
-	uint64		ninserts;		/* insertions ever noted; the last WIG_LOG in log[] */
+	uint64		last_note;		/* WigDatabase.notes at the last one: the oldest gives way */
+	uint64		ninserts;		/* counts insertions; the last WIG_LOG are in log[] */
 	WigKey		log[WIG_LOG];
 	int			nring;
 	WigKey		ring[WIG_RING];
@@ -77,6 +78,8 @@ typedef struct WigDatabase
 	pg_atomic_uint32 all_ready; /* a queue without an entry became ready */
 
 	LWLock		queue_lock;
+	uint64		notes;			/* insertions ever noted, of all queues */
+	uint64		entries;		/* queue entries ever made */
 	int			nqueues;
 	WigQueue	queues[FLEXIBLE_ARRAY_MEMBER];	/* wiggle.max_queues */
 } WigDatabase;
