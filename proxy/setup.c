@@ -241,7 +241,10 @@ step_failed(struct setup *setup, const PGresult *result)
 			: "grant wiggle_admin to the proxy's role there";
 	snprintf(why, sizeof(why), "%s%s%s", message ? message : "no message", hint ? "; " : "",
 			 hint ? hint : "");
-	if (error_class == ERROR_CONNECTION || error_class == ERROR_RETRY || error_class == ERROR_BUSY)
+	/* 55000 is the extension's own: a server that is not set up for it stays so until someone acts */
+	if (sqlstate == NULL || (strcmp(sqlstate, "55000") != 0 &&
+							 (error_class == ERROR_CONNECTION || error_class == ERROR_RETRY ||
+							  error_class == ERROR_BUSY)))
 		link_break(&setup->link, why);
 	else
 		refused(setup, why);
