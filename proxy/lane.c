@@ -395,7 +395,7 @@ replay_halves(struct lane *lane, struct batch *batch)
 static void
 batch_failed(struct lane *lane, struct batch *batch)
 {
-	enum error_class error_class = error_classify(lane->sqlstate);
+	enum error_class error_class = error_classify_statement(lane->sqlstate, lane->error);
 	int			id = lane->shard->entry->id;
 	struct refusal refusal;
 

@@ -261,6 +261,25 @@ class Schema(OwnWorld):
         self.assertEqual(self.shards[1].psql("select shard_id from wiggle.shard()"), "1")
         self.refused(grpc.StatusCode.NOT_FOUND, "instance not found", self.client.get, instance)
 
+    def test_an_extension_made_anew_in_one_transaction(self):
+        """Prepared statements then name types that are gone, which no SQLSTATE tells."""
+        name = self.define("a")
+        self.start_on(1, name)
+        self.client.poll(name, max=1)
+        definition = self.shards[1].psql("select wiggle.definition('%s')" % name)
+        self.shards[1].psql("begin; drop extension wiggle cascade; create extension wiggle;"
+                            " select wiggle.shard_claim(1); select wiggle.register('%s'); commit" % definition)
+
+        def serves_again():
+            try:
+                self.start_on(1, name)
+                return True
+            except grpc.RpcError as e:
+                self.assertEqual(e.code(), grpc.StatusCode.UNAVAILABLE, e.details())
+                return False
+        wait_for(serves_again, 30, "the shard to serve again")
+        wait_for(self.proxy.ready, 30, "readiness")
+
 
 class Sizes(OwnWorld):
     def test_a_full_answer_is_packed_by_bytes(self):
