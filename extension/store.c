@@ -243,22 +243,30 @@ position(WigStore *store, WigIndex index, const Datum *key, int nkeys)
 	return x->scan;
 }
 
+/* Scans keep what they allocate on the way, whatever context the caller is in. */
+static TupleTableSlot *
+get_next(WigStore *store, IndexScanDesc scan, ScanDirection direction, WigTable table)
+{
+	TupleTableSlot *row = store->tables[table].row;
+	MemoryContext old = MemoryContextSwitchTo(store->estate->es_query_cxt);
+	bool		found = index_getnext_slot(scan, direction, row);
+
+	MemoryContextSwitchTo(old);
+	return found ? row : NULL;
+}
+
 TupleTableSlot *
 wig_store_fetch(WigStore *store, WigIndex index, const Datum *key, int nkeys)
 {
-	IndexScanDesc scan = position(store, index, key, nkeys);
-	TupleTableSlot *row = store->tables[indexes[index].table].row;
-
-	return index_getnext_slot(scan, ForwardScanDirection, row) ? row : NULL;
+	return get_next(store, position(store, index, key, nkeys), ForwardScanDirection,
+					indexes[index].table);
 }
 
 TupleTableSlot *
 wig_store_fetch_last(WigStore *store, WigIndex index, const Datum *key, int nkeys)
 {
-	IndexScanDesc scan = position(store, index, key, nkeys);
-	TupleTableSlot *row = store->tables[indexes[index].table].row;
-
-	return index_getnext_slot(scan, BackwardScanDirection, row) ? row : NULL;
+	return get_next(store, position(store, index, key, nkeys), BackwardScanDirection,
+					indexes[index].table);
 }
 
 void
@@ -270,10 +278,8 @@ wig_store_walk(WigStore *store, WigIndex index, const Datum *key, int nkeys)
 TupleTableSlot *
 wig_store_next(WigStore *store, WigIndex index)
 {
-	OpenIndex  *x = &store->indexes[index];
-	TupleTableSlot *row = store->tables[indexes[index].table].row;
-
-	return index_getnext_slot(x->scan, ForwardScanDirection, row) ? row : NULL;
+	return get_next(store, store->indexes[index].scan, ForwardScanDirection,
+					indexes[index].table);
 }
 
 WigLockResult
