@@ -8,6 +8,10 @@ PYTHON ?= /usr/bin/python3
 ROOT := $(CURDIR)
 export PG_CONFIG PROGDIR PYTHON ROOT WIGGLE_STATE
 
+ifneq ($(words $(CURDIR)),1)
+$(error The path of this checkout must not contain blanks, which PostgreSQL's makefiles cannot take: '$(CURDIR)')
+endif
+
 # pg_regress inputs in flow order; each file is named here once.
 REGRESS = 00_helpers 01_install 02_definitions 03_validation 04_start 05_context \
 	06_steps 07_poll 08_retry 09_leases 10_sleep 11_cancel 12_loops 13_report 14_batch \
@@ -35,7 +39,7 @@ DATA = $(wildcard extension/wiggle--*.sql)
 MODULE_big = wiggle
 
 CORE_SRCS = $(addprefix core/,$(addsuffix .c, \
-	error arena textbuf ids jsontext jsonmerge retry cron \
+	error arena textbuf ids jsontext jsonmerge nearest retry cron \
 	definition definition_check definition_decode definition_write \
 	flow flow_json flow_tree flow_value flow_write))
 OBJS = $(patsubst %.c,build/obj/pg/%.o,$(EXT_SRCS) $(CORE_SRCS))
@@ -105,7 +109,8 @@ uninstall: need-server-headers
 deps:
 	@scripts/deps $(PURPOSES)
 
-stage: all
+stage:
+	+@$(QUIET_SUB) -s all
 	@scripts/stage
 
 demo:
@@ -159,6 +164,7 @@ help:
 ## make             build the extension, build/wiggle-proxy and build/wiggle
 ## make deps        install the Debian packages that building and testing need
 ## make demo        two shards, a proxy and a worker; 8 workflows run to their end
+## make stage       a private PostgreSQL installation with all of it; prints where
 ## make install     install all (DESTDIR; PROGDIR=/usr/local/bin for the programs)
 ## make uninstall   take it away again
 ## make check       every test; also check-unit, check-sql, check-isolation,

@@ -36,6 +36,7 @@ struct channel
 	char	   *authority;
 
 	enum channel_state state;
+	bool		spoke;			/* a frame of HTTP/2 came */
 	bool		goodbye;		/* GOAWAY came */
 	bool		in_session;		/* nghttp2 is calling us */
 	bool		pinged;			/* a PING waits for its answer */
@@ -150,7 +151,8 @@ go_down(struct channel *channel, const char *why)
 		struct exchange *exchange = channel->exchanges;
 
 		unlink_exchange(channel, exchange);
-		channel->events->finished(channel->arg, exchange, EXCHANGE_LOST);
+		channel->events->finished(channel->arg, exchange,
+								  channel->spoke ? EXCHANGE_LOST : EXCHANGE_UNHEARD);
 	}
 	channel->events->down(channel->arg, channel, why);
 }
@@ -349,6 +351,7 @@ on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 	struct channel *channel = user;
 
 	(void) session;
+	channel->spoke = true;
 	if (frame->hd.type == NGHTTP2_GOAWAY)
 		channel->goodbye = true;
 	else if (frame->hd.type == NGHTTP2_PING && (frame->hd.flags & NGHTTP2_FLAG_ACK) != 0)

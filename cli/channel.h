@@ -49,7 +49,8 @@ enum exchange_end
 	EXCHANGE_DONE,				/* in order; the status tells */
 	EXCHANGE_REFUSED,			/* the server did not look at it: it may be sent again */
 	EXCHANGE_RESET,				/* cut off by the server */
-	EXCHANGE_LOST				/* the connection ended; it may have been carried out */
+	EXCHANGE_LOST,				/* the connection ended; it may have been carried out */
+	EXCHANGE_UNHEARD			/* the same, before the server had said anything in HTTP/2 */
 };
 
 struct channel_events

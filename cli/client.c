@@ -266,6 +266,10 @@ exchange_finished(void *arg, struct exchange *exchange, enum exchange_end end)
 		case EXCHANGE_LOST:
 			unavailable(call, exchange->sent > 0, "the connection was lost");
 			break;
+		case EXCHANGE_UNHEARD:
+			unavailable(call, exchange->sent > 0, "the connection was lost before a word of gRPC was said;"
+						" is it wiggle-proxy's port?");
+			break;
 	}
 	if (!client->freed)
 		arm(client);

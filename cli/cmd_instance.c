@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "output.h"
 #include "session.h"
@@ -138,7 +139,7 @@ const struct command command_cancel = {
 	.max_words = 1,
 	.summary = "cancel a running instance",
 	.details =
-	"An instance that has ended stays as it is; that is no error.\n"
+	"An instance that has ended stays as it is; that is no error, and its status is said.\n"
 	"\n"
 	"Example:\n"
 	"  wiggle cancel wfi.s0.01m446vf3rya1rekthaps4 --reason 'ordered twice'\n",
@@ -170,6 +171,7 @@ fetch(struct session *session, const char *id, enum exit_status *status)
 	enum grpc_status grpc;
 
 	request.instance_id = (char *) id;
+	session->subject = id;
 	detail = (PB(InstanceDetail) *) session_call(session, "GetInstance", &request.base,
 												 PB_TYPE(instance_detail), NULL, &grpc);
 	*status = status_exit(grpc);
@@ -374,6 +376,27 @@ print_list_text(const PB(InstanceList) *list)
 	table_free(&table);
 }
 
+/* --status, checked here: the server's own word for it is one of Java's. */
+static bool
+check_status(const struct arguments *args)
+{
+	static const char *const statuses[] = {
+		"RUNNING", "COMPLETED", "FAILED", "CANCELLED", "COMPENSATING", "COMPENSATED",
+		"COMPENSATION_FAILED"
+	};
+	const char *status = options_value(args, "status");
+
+	for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]) && status != NULL; i++)
+	{
+		if (strcasecmp(statuses[i], status) == 0)
+			return true;
+	}
+	if (status != NULL)
+		complain_text(EXIT_USAGE, "unknown status '%s'; use RUNNING, COMPLETED, FAILED, CANCELLED,"
+					  " COMPENSATING, COMPENSATED or COMPENSATION_FAILED", status);
+	return status == NULL;
+}
+
 static enum exit_status
 run_list(struct session *session, const struct arguments *args)
 {
@@ -385,6 +408,8 @@ run_list(struct session *session, const struct arguments *args)
 
 	if (!options_number(args, "limit", 1, INT32_MAX, &limit, &err))
 		return complain(EXIT_USAGE, NULL, &err);
+	if (!check_status(args))
+		return EXIT_USAGE;
 	request.limit = (int32_t) limit;
 	if (options_has(args, "workflow"))
 	{
@@ -460,9 +485,13 @@ run_cancel(struct session *session, const struct arguments *args)
 {
 	PB(CancelInstanceRequest) request = PB_INIT(CANCEL_INSTANCE_REQUEST);
 	PB(CancelInstanceResponse) *reply;
+	PB(InstanceDetail) *detail;
+	const char *ended;
+	enum exit_status looked;
 	struct buf	out = BUF_INIT;
 	enum grpc_status status;
 
+	session->subject = args->words[0];
 	request.instance_id = (char *) args->words[0];
 	if (options_has(args, "reason"))
 		request.reason = (char *) options_value(args, "reason");
@@ -471,16 +500,25 @@ run_cancel(struct session *session, const struct arguments *args)
 					 PB_TYPE(cancel_instance_response), NULL, &status);
 	if (reply == NULL)
 		return status_exit(status);
+
+	/* The answer is the same for one that had ended before. */
+	detail = fetch(session, args->words[0], &looked);
+	ended = detail == NULL ? "" : detail->instance->status;
 	if (session->json)
 	{
 		json_open(&out, NULL, '{');
 		json_text(&out, "cancelled", reply->cancelled);
+		json_text(&out, "status", detail == NULL ? NULL : ended);
 		json_close(&out, '}');
 		print_buf(&out);
 	}
+	else if (strcmp(ended, "COMPLETED") == 0 || strcmp(ended, "FAILED") == 0)
+		printf("%s had already ended: %s\n", reply->cancelled, ended);
 	else
 		printf("cancelled %s\n", reply->cancelled);
 	buf_free(&out);
+	if (detail != NULL)
+		protobuf_c_message_free_unpacked(&detail->base, NULL);
 	protobuf_c_message_free_unpacked(&reply->base, NULL);
 	return EXIT_DONE;
 }

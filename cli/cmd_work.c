@@ -2,8 +2,10 @@
  * cmd_work.c
  *	  wiggle work: options and file to a worker's configuration.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "session.h"
 #include "source.h"
@@ -15,7 +17,7 @@ static enum exit_status run_work(struct session *session, const struct arguments
 static const struct option work_options[] = {
 	{"file", 'f', "FILE", "a worker file (YAML, see below)"},
 	{"step", 0, "NAME=COMMAND", "run COMMAND (by /bin/sh) for step NAME or WORKFLOW/NAME; repeatable"},
-	{"queue", 'q', "NAME", "take steps of this queue only; repeatable (default: every queue)"},
+	{"queue", 'q', "NAME", "take steps of this queue only; repeatable (default: see below)"},
 	{"concurrency", 'n', "N", "so many steps at a time (default 4)"},
 	{"lease", 0, "DURATION", "how long a step stays ours without a sign of life (default 30s)"},
 	{"timeout", 0, "DURATION", "stop a step after this long (default: never)"},
@@ -74,8 +76,11 @@ const struct command command_work = {
 	"    order/charge#compensate: ./refund.sh\n"
 	"    order/combine:pay,ship: [./merge.sh]\n"
 	"\n"
-	"A step that no command is given for is failed for good: name the queues that the worker\n"
-	"serves when others work on the same server.\n"
+	"Queues: a worker takes steps of the queues that it is given. Without any, and when every\n"
+	"step is named WORKFLOW/STEP, it asks the server for those workflows and takes steps of\n"
+	"their queues, as the highest version has them. Otherwise it takes steps of every queue.\n"
+	"A step that it gets and has no command for is failed for good: name the queues when\n"
+	"others work on the same server.\n"
 	"\n"
 	"SIGTERM or SIGINT: nothing new is begun, what runs is finished and reported, exit status\n"
 	"0. A second one: what runs is killed and reported as failed, exit status 5.\n"
@@ -140,6 +145,12 @@ configure(struct worker_config *config, const struct arguments *args)
 	}
 	if (file != NULL && !read_file(config, file))
 		return false;
+	if (config->dir != NULL && access(config->dir, X_OK) != 0)
+	{
+		complain_text(EXIT_USAGE, "%s: the folder where commands run ('dir'), %s, cannot be used: %s", file,
+					  config->dir, strerror(errno));
+		return false;
+	}
 	concurrency = config->concurrency;
 	if (!options_number(args, "concurrency", 1, WORKER_MAX_CONCURRENCY, &concurrency, &err) ||
 		!options_duration(args, "lease", &config->lease_ms, &err) ||

@@ -23,6 +23,12 @@ static enum exit_status run_version(struct session *session, const struct argume
 
 static const struct option no_options[] = {{NULL, 0, NULL, NULL}};
 
+/* Without a command. */
+static const struct option bare_options[] = {
+	{"version", 0, NULL, "print the version of this command and end"},
+	{NULL, 0, NULL, NULL}
+};
+
 static const struct command command_version = {
 	.name = "version",
 	.words = "",
@@ -93,6 +99,8 @@ print_help(void)
 		printf("  %-10s  %s\n", commands[i]->name, commands[i]->summary);
 	printf("\nOptions of every command:\n");
 	print_options(global_options);
+	printf("\nWithout a command:\n");
+	print_options(bare_options);
 	printf("\n"
 		   "Examples:\n"
 		   "  wiggle register order.yaml\n"
@@ -213,7 +221,7 @@ main(int argc, char **argv)
 		argc--;
 		argv++;
 	}
-	if (!options_parse(command == NULL ? no_options : command->options, global_options,
+	if (!options_parse(command == NULL ? bare_options : command->options, global_options,
 					   argc - 1, argv + 1, &args, &err))
 		return complain_text(EXIT_USAGE, "%s; see wiggle%s%s --help", err.message,
 							 command == NULL ? "" : " ", command == NULL ? "" : command->name);
@@ -221,7 +229,10 @@ main(int argc, char **argv)
 	if (command == NULL)
 	{
 		const struct command *subject = args.nwords > 0 ? find_command(args.words[0]) : NULL;
+		struct session no_server = {.json = options_has(&args, "json")};
 
+		if (options_has(&args, "version"))
+			return run_version(&no_server, &args);
 		if (at == 0 && !options_has(&args, "help"))
 			return complain_text(EXIT_USAGE, "which command? See wiggle --help");
 		if (subject != NULL)

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "buf.h"
 #include "session.h"
@@ -28,7 +29,8 @@ complain(enum exit_status status, const char *file, const struct wig_error *err)
 	if (file == NULL)
 		return complain_text(status, "%s", err->message);
 	if (err->line == 0)
-		return complain_text(status, "%s: %s", file, err->message);
+		return complain_text(status, "%s: %s%s%s", file, err->place,
+							 err->place[0] == '\0' ? "" : ": ", err->message);
 	return complain_text(status, "%s:%d:%d: %s", file, err->line, err->column, err->message);
 }
 
@@ -49,6 +51,7 @@ call_done(void *arg, const struct client_reply *reply)
 {
 	struct waiting *w = arg;
 	const char *server = client_server(w->session->client);
+	const char *subject = w->session->subject;
 
 	w->done = true;
 	w->status = reply->status;
@@ -62,10 +65,15 @@ call_done(void *arg, const struct client_reply *reply)
 	}
 	else if (status_exit(reply->status) == EXIT_UNREACHABLE)
 	{
-		complain_text(EXIT_UNREACHABLE, "no answer from %s: %s", server, reply->message);
+		complain_text(EXIT_UNREACHABLE, "no answer from %s: %s%s", server, reply->message,
+					  strcmp(reply->message, uv_strerror(UV_ECONNREFUSED)) == 0
+					  ? "; is wiggle-proxy running there? --server or WIGGLE_URL says where" : "");
 		if (reply->lost && w->once)
 			complain_text(EXIT_UNREACHABLE, "it is not known whether %s was carried out", w->method);
 	}
+	else if (reply->status == GRPC_NOT_FOUND && subject != NULL && strstr(reply->message, subject) == NULL)
+		complain_text(EXIT_REFUSED, "%s: '%s' (NOT_FOUND); \"wiggle list\" shows the instances",
+					  reply->message, subject);
 	else
 		complain_text(EXIT_REFUSED, "%s (%s)", reply->message, status_name(reply->status));
 }

@@ -154,7 +154,7 @@ show_token_detail(struct buf *out, const PB(Token) *token)
 static void
 print_tokens(const PB(InstanceDetail) *detail)
 {
-	static const char *const headings[] = {"NODE", "KIND", "STATUS", "ACTIVITY", "ATTEMPT", "DETAIL"};
+	static const char *const headings[] = {"NODE", "KIND", "STATUS", "ACTIVITY", "FAILURES", "DETAIL"};
 	struct table table;
 
 	if (detail->n_tokens == 0)

@@ -377,6 +377,7 @@ step_start(uv_loop_t *loop, const struct step_setup *setup, step_done_fn done, v
 	if (rc != 0)
 	{
 		step->result.spawn_error = uv_strerror(rc);
+		step->result.program = setup->argv[0];
 		if (step->process_open)
 			uv_close((uv_handle_t *) &step->process, handle_closed);
 		for (int i = 0; i < NPIPES; i++)

@@ -41,6 +41,7 @@ struct step_setup
 struct step_result
 {
 	const char *spawn_error;	/* the command could not be started, or NULL */
+	const char *program;		/* its name, with spawn_error */
 	int			exit_status;
 	int			term_signal;	/* 0: it ended by itself */
 	bool		timed_out;

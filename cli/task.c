@@ -408,7 +408,11 @@ task_start(const struct task_owner *owner, PB(TaskActivation) *activation)
 
 	task->handler = worker_config_find(owner->config, activation->workflow, task->step_name);
 	if (task->handler == NULL)
+	{
+		log_warn(task->label, "no command for this step: give it one, or keep queue and step from this"
+				 " worker (queues, --queue)");
 		report_refusal(task, "no handler registered for activity '%s'", activation->activity);
+	}
 	else if (!read_context(&activation->context, &text, &err) ||
 			 (around->len > 0 && !read_context(around, &base, &err)))
 		report_refusal(task, "its context cannot be read: %s", err.message);

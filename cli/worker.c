@@ -10,6 +10,7 @@
 
 #include "buf.h"
 #include "log.h"
+#include "queue_finder.h"
 #include "task.h"
 #include "worker.h"
 
@@ -28,6 +29,7 @@ struct worker
 	char		id[MAX_WORKER_ID + 1];
 	struct task **tasks;
 	int			ntasks;
+	struct queue_finder *finder;	/* NULL: the configuration's queues, or all */
 	struct client_call *poll;
 	uint64_t	polled_at;
 	uv_timer_t	pause;
@@ -126,15 +128,33 @@ poll_tasks(struct worker *worker)
 
 	if (worker->nsignals > 0 || worker->poll != NULL || worker->paused || room <= 0)
 		return;
-	request.worker_id = worker->id;
 	request.queues = (char **) worker->config->queues;
 	request.n_queues = worker->config->nqueues;
+	if (worker->finder != NULL)
+	{
+		request.queues = (char **) queue_finder_queues(worker->finder, &request.n_queues);
+		if (request.n_queues == 0)
+			return;				/* to name none would be to ask for all */
+	}
+	request.worker_id = worker->id;
 	request.max = room;
 	request.lease_millis = worker->config->lease_ms;
 	request.wait_millis = POLL_WAIT_MS;
 	worker->polled_at = uv_now(&worker->session->loop);
 	worker->poll = client_start(worker->session->client, "PollTasks", &request.base, &options,
 								poll_done, worker);
+}
+
+/* A poll that is out names the queues that were known before: begin another. */
+static void
+queues_found(void *arg)
+{
+	struct worker *worker = arg;
+
+	if (worker->poll != NULL)
+		client_cancel(worker->poll);
+	worker->poll = NULL;
+	poll_tasks(worker);
 }
 
 static void
@@ -219,8 +239,12 @@ say_hello(const struct worker *worker)
 	for (size_t i = 0; i < worker->config->nqueues; i++)
 		buf_printf(&queues, "%s%s", i == 0 ? "" : ", ", worker->config->queues[i]);
 	log_info("work", "%s: %d steps, %d at a time, queues %s, server %s", worker->id, steps,
-			 worker->config->concurrency, queues.len > 0 ? buf_cstr(&queues) : "all",
+			 worker->config->concurrency, queues.len > 0 ? buf_cstr(&queues)
+			 : worker->finder != NULL ? "of the workflows they name" : "all",
 			 client_server(worker->session->client));
+	if (queues.len == 0 && worker->finder == NULL)
+		log_warn("work", "takes the steps of every queue and fails for good those it has no command for;"
+				 " give queues, or name steps WORKFLOW/STEP");
 	buf_free(&queues);
 }
 
@@ -242,11 +266,13 @@ worker_run(struct session *session, const struct worker_config *config)
 	uv_timer_init(&session->loop, &worker.pause);
 	worker.pause.data = &worker;
 	watch_signals(&worker);
+	worker.finder = queue_finder_new(&session->loop, session->client, config, queues_found, &worker);
 	say_hello(&worker);
 	poll_tasks(&worker);
 	while (worker.nsignals == 0 || worker.ntasks > 0)
 		uv_run(&session->loop, UV_RUN_ONCE);
 	log_info("work", "ended");
+	queue_finder_stop(worker.finder);
 	uv_close((uv_handle_t *) &worker.pause, NULL);
 	for (int i = 0; i < 2; i++)
 		uv_close((uv_handle_t *) &worker.signals[i], NULL);

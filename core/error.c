@@ -39,6 +39,7 @@ wig_fail(struct wig_error *err, const char *fmt,...)
 		return false;
 	err->line = 0;
 	err->column = 0;
+	err->place[0] = '\0';
 	va_start(args, fmt);
 	fill(err, fmt, args);
 	va_end(args);
@@ -54,6 +55,7 @@ wig_fail_at(struct wig_error *err, int line, int column, const char *fmt,...)
 		return false;
 	err->line = line;
 	err->column = column;
+	err->place[0] = '\0';
 	va_start(args, fmt);
 	fill(err, fmt, args);
 	va_end(args);

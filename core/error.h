@@ -19,6 +19,7 @@ struct wig_error
 	int			line;			/* 1-based position in the text, 0 = unknown */
 	int			column;
 	char		message[512];	/* one sentence, no trailing period or newline */
+	char		place[96];		/* where, for input without lines: "step 2 ('greet')"; or empty */
 };
 
 /*

@@ -14,6 +14,7 @@
 
 #include "definition_impl.h"
 #include "flow_impl.h"
+#include "nearest.h"
 #include "textbuf.h"
 
 #define MAX_NODES	10000
@@ -185,6 +186,7 @@ compile_work(struct compiler *c, struct stream *s, value_t *step, const char *op
 static bool
 compile_sleep(struct compiler *c, struct stream *s, value_t *step, const char *op)
 {
+	static const char *const keys[] = {"for", "name", NULL};
 	value_t    *value = wig_flow_get(step, op);
 	const char *name = NULL;
 	int64_t		ms;
@@ -192,10 +194,13 @@ compile_sleep(struct compiler *c, struct stream *s, value_t *step, const char *o
 
 	if (value->type == WIG_FLOW_MAP)
 	{
-		if (!wig_flow_need_duration(c, value, "for", &ms) || !wig_flow_optional_text(c, value, "name", &name))
+		if (!wig_flow_check_keys(c, value, keys, " of sleep") ||
+			!wig_flow_need_duration(c, value, "for", &ms) || !wig_flow_optional_text(c, value, "name", &name))
 			return false;
 	}
 	else if (!wig_flow_need_duration(c, step, op, &ms))
+		return false;
+	if (name == NULL && !wig_flow_optional_text(c, step, "name", &name))
 		return false;
 	if (name == NULL)
 	{
@@ -249,6 +254,7 @@ compile_signal(struct compiler *c, struct stream *s, value_t *step, const char *
 static bool
 compile_sub_workflow(struct compiler *c, struct stream *s, value_t *step, const char *op)
 {
+	static const char *const keys[] = {"name", "workflow", NULL};
 	value_t    *value = wig_flow_get(step, op);
 	const char *name;
 	const char *child;
@@ -256,6 +262,8 @@ compile_sub_workflow(struct compiler *c, struct stream *s, value_t *step, const 
 
 	if (value->type == WIG_FLOW_MAP)
 	{
+		if (!wig_flow_check_keys(c, value, keys, " of sub_workflow"))
+			return false;
 		name = wig_flow_need_text(c, value, "name");
 		child = name == NULL ? NULL : wig_flow_need_text(c, value, "workflow");
 	}
@@ -397,6 +405,7 @@ new_collect(struct compiler *c, value_t *step, const char *name, const char *for
 static bool
 compile_fork_each(struct compiler *c, struct stream *s, value_t *step, const char *op)
 {
+	static const char *const keys[] = {"over", "as", "name", "body", "combine", NULL};
 	value_t    *value = wig_flow_get(step, op);
 	const char *over;
 	const char *as;
@@ -407,6 +416,7 @@ compile_fork_each(struct compiler *c, struct stream *s, value_t *step, const cha
 	struct draft *join;
 
 	if (!wig_flow_need_map(c, value, "fork_each") ||
+		!wig_flow_check_keys(c, value, keys, " of fork_each") ||
 		(over = wig_flow_need_text(c, value, "over")) == NULL ||
 		(as = wig_flow_need_text(c, value, "as")) == NULL ||
 		!wig_flow_optional_text(c, value, "name", &name) ||
@@ -457,6 +467,9 @@ static bool
 compile_guards(struct compiler *c, value_t *cases, struct draft **guards, int *n,
 			   value_t **otherwise)
 {
+	static const char *const guarded_keys[] = {"when", "then", NULL};
+	static const char *const last_keys[] = {"otherwise", "then", NULL};
+
 	*n = 0;
 	*otherwise = NULL;
 	for (const struct wig_flow_entry *entry = cases->first; entry != NULL; entry = entry->next)
@@ -475,10 +488,15 @@ compile_guards(struct compiler *c, value_t *cases, struct draft **guards, int *n
 				return FAIL(c, item, "otherwise must be the last case");
 			if (*n == 0)
 				return FAIL(c, item, "choose needs at least one guarded case");
+			if (!wig_flow_check_keys(c, item, last_keys, " of a choose case"))
+				return false;
 			if ((*otherwise)->type != WIG_FLOW_MAP)
 				*otherwise = item;
-			return true;
+			return wig_flow_check_keys(c, *otherwise, &last_keys[*otherwise == item ? 0 : 1],
+									   " of otherwise");
 		}
+		if (!wig_flow_check_keys(c, item, guarded_keys, " of a choose case"))
+			return false;
 		name = wig_flow_need_text(c, item, "when");
 		guards[*n] = name == NULL ? NULL
 			: new_work(c, item, WIG_PREDICATE, name, NULL, &wig_retry_forever);
@@ -522,6 +540,7 @@ compile_choose(struct compiler *c, struct stream *s, value_t *step, const char *
 static bool
 compile_do_while(struct compiler *c, struct stream *s, value_t *step, const char *op)
 {
+	static const char *const keys[] = {"while", "body", "maxIterations", NULL};
 	value_t    *value = wig_flow_get(step, op);
 	struct stream loop = {.join = s->join};
 	const char *name;
@@ -530,6 +549,7 @@ compile_do_while(struct compiler *c, struct stream *s, value_t *step, const char
 	struct draft *guard;
 
 	if (!wig_flow_need_map(c, value, "do_while") ||
+		!wig_flow_check_keys(c, value, keys, " of do_while") ||
 		(name = wig_flow_need_text(c, value, "while")) == NULL ||
 		(body = wig_flow_need_list(c, value, "body", "do_while body")) == NULL)
 		return false;
@@ -556,24 +576,27 @@ compile_do_while(struct compiler *c, struct stream *s, value_t *step, const char
 
 /* ---- steps ---- */
 
+#define MAX_SIBLINGS 4
+
 struct operator
 {
 	const char *name;
 	bool		(*compile) (struct compiler *c, struct stream *s, value_t *step, const char *op);
+	const char *siblings[MAX_SIBLINGS + 1]; /* keys that may stand beside it */
 };
 
 /* Sorted by name: that is how the list is shown. */
 static const struct operator operators[] = {
-	{"await_signal", compile_signal},
-	{"choose", compile_choose},
-	{"do_while", compile_do_while},
-	{"effect", compile_work},
-	{"fork", compile_fork},
-	{"fork_each", compile_fork_each},
-	{"gate", compile_work},
-	{"sleep", compile_sleep},
-	{"sub_workflow", compile_sub_workflow},
-	{"task", compile_work}
+	{"await_signal", compile_signal, {"timeout", "escalation"}},
+	{"choose", compile_choose, {NULL}},
+	{"do_while", compile_do_while, {NULL}},
+	{"effect", compile_work, {"queue", "retry", "compensable"}},
+	{"fork", compile_fork, {"combine", "queue", "retry"}},
+	{"fork_each", compile_fork_each, {"combine", "queue", "retry"}},
+	{"gate", compile_work, {"queue", "retry"}},
+	{"sleep", compile_sleep, {"name"}},
+	{"sub_workflow", compile_sub_workflow, {NULL}},
+	{"task", compile_work, {"queue", "retry", "compensable"}}
 };
 
 #define NOPERATORS ((int) (sizeof(operators) / sizeof(operators[0])))
@@ -604,9 +627,24 @@ list_keys(value_t *step, bool only_operators, struct wig_text *out)
 	wig_text_put(out, "", 1);
 }
 
+/* The operator that one of the keys was probably meant to be. */
+static const char *
+meant_operator(value_t *step)
+{
+	const char *names[NOPERATORS + 1] = {NULL};
+	const char *near = NULL;
+
+	for (int i = 0; i < NOPERATORS; i++)
+		names[i] = operators[i].name;
+	for (const struct wig_flow_entry *e = step->first; e != NULL && near == NULL; e = e->next)
+		near = wig_nearest(e->key, names);
+	return near;
+}
+
 static bool
 refuse_operators(struct compiler *c, value_t *step, int found)
 {
+	const char *near = found > 0 ? NULL : meant_operator(step);
 	struct wig_text keys = {0};
 
 	list_keys(step, found > 0, &keys);
@@ -614,11 +652,47 @@ refuse_operators(struct compiler *c, value_t *step, int found)
 		wig_fail(c->err, "out of memory");
 	else if (found == 0)
 		FAIL(c, step, "step has no operator (one of [await_signal, choose, do_while, effect, fork, "
-			 "fork_each, gate, sleep, sub_workflow, task]); keys were [%s]", keys.data);
+			 "fork_each, gate, sleep, sub_workflow, task]); keys were [%.120s]%s%s%s", keys.data,
+			 near == NULL ? "" : "; did you mean '", near == NULL ? "" : near,
+			 near == NULL ? "" : "'?");
 	else
 		FAIL(c, step, "step has multiple operators [%s]; use exactly one per step", keys.data);
 	wig_text_free(&keys);
 	return false;
+}
+
+/* A step by its operator's text, or by the operator alone. */
+static void
+describe_step(value_t *step, const char *op, char *out, size_t size)
+{
+	value_t    *value = wig_flow_get(step, op);
+	bool		named = value != NULL && value->type == WIG_FLOW_SCALAR && strcmp(op, "sleep") != 0;
+
+	snprintf(out, size, named ? " of step '%.80s'" : " of a %s step", named ? value->text : op);
+}
+
+/* Queue and retry beside an operator that no worker runs are a misunderstanding, not a typo. */
+static bool
+check_siblings(struct compiler *c, value_t *step, const struct operator *op)
+{
+	const char *known[MAX_SIBLINGS + 2] = {op->name};
+	char		of[100];
+
+	for (int i = 0; op->siblings[i] != NULL; i++)
+		known[i + 1] = op->siblings[i];
+	for (const struct wig_flow_entry *e = step->first; e != NULL; e = e->next)
+	{
+		bool		beside_work = strcmp(e->key, "queue") == 0 || strcmp(e->key, "retry") == 0;
+
+		for (int i = 0; op->siblings[i] != NULL && beside_work; i++)
+			beside_work = strcmp(op->siblings[i], e->key) != 0;
+		if (beside_work)
+			return wig_fail_at(c->err, e->line, e->column,
+							   "'%s' cannot stand beside %s; it goes with task, effect and gate", e->key,
+							   op->name);
+	}
+	describe_step(step, op->name, of, sizeof(of));
+	return wig_flow_check_keys(c, step, known, of);
 }
 
 static bool
@@ -641,16 +715,38 @@ compile_step(struct compiler *c, struct stream *s, value_t *step)
 	}
 	if (found != 1)
 		return refuse_operators(c, step, found);
-	return op->compile(c, s, step, op->name);
+	return check_siblings(c, step, op) && op->compile(c, s, step, op->name);
+}
+
+/* JSON has no lines: say which step it was, the innermost one. */
+static bool
+fail_in_step(struct compiler *c, value_t *step, int number)
+{
+	const char *name = "";
+
+	if (c->err == NULL || c->err->line > 0 || c->err->place[0] != '\0')
+		return false;
+	for (const struct wig_flow_entry *e = step->first; e != NULL; e = e->next)
+	{
+		if (e->key != NULL && find_operator(e->key) != NULL && strcmp(e->key, "sleep") != 0 &&
+			e->value->type == WIG_FLOW_SCALAR)
+			name = e->value->text;
+	}
+	snprintf(c->err->place, sizeof(c->err->place), name[0] == '\0' ? "step %d" : "step %d ('%.60s')",
+			 number, name);
+	return false;
 }
 
 static bool
 compile_steps(struct compiler *c, struct stream *s, value_t *steps)
 {
+	int			number = 0;
+
 	for (const struct wig_flow_entry *entry = steps->first; entry != NULL; entry = entry->next)
 	{
+		number++;
 		if (!compile_step(c, s, entry->value))
-			return false;
+			return fail_in_step(c, entry->value, number);
 	}
 	return true;
 }
@@ -681,9 +777,10 @@ normalise(char *json, struct wig_error *err)
 static bool
 compile_head(struct compiler *c, value_t *root, int64_t *version)
 {
+	static const char *const keys[] = {"workflow", "version", "defaultQueue", "steps", NULL};
 	value_t    *steps;
 
-	if (!wig_flow_need_map(c, root, "document"))
+	if (!wig_flow_need_map(c, root, "document") || !wig_flow_check_keys(c, root, keys, ""))
 		return false;
 	c->workflow = wig_flow_need_text(c, root, "workflow");
 	if (c->workflow == NULL ||

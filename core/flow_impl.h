@@ -87,6 +87,13 @@ extern bool wig_flow_need_integer(struct compiler *c, value_t *map, const char *
 extern bool wig_flow_need_duration(struct compiler *c, value_t *map, const char *key,
 								   int64_t *ms);
 
+/*
+ * Every key of the mapping is one of the known (NULL-terminated) ones. `of` is a
+ * phrase for the message, " of step 'x'" or "".
+ */
+extern bool wig_flow_check_keys(struct compiler *c, value_t *map, const char *const *known,
+								const char *of);
+
 /* Absent and null give NULL in *text. */
 extern bool wig_flow_optional_text(struct compiler *c, value_t *map, const char *key,
 								   const char **text);

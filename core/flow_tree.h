@@ -39,6 +39,8 @@ struct wig_flow_value
 struct wig_flow_entry
 {
 	const char *key;			/* NULL in a list */
+	int			line;			/* of the key; 0 = unknown */
+	int			column;
 	struct wig_flow_value *value;
 	struct wig_flow_entry *next;
 };

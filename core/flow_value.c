@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "flow_impl.h"
+#include "nearest.h"
 
 void *
 wig_flow_allocate(struct compiler *c, size_t size)
@@ -47,6 +48,26 @@ wig_flow_need_map(struct compiler *c, value_t *value, const char *what)
 {
 	return value->type == WIG_FLOW_MAP ||
 		FAIL(c, value, "%s must be a mapping, got %s", what, type_name(value));
+}
+
+bool
+wig_flow_check_keys(struct compiler *c, value_t *map, const char *const *known, const char *of)
+{
+	for (const struct wig_flow_entry *entry = map->first; entry != NULL; entry = entry->next)
+	{
+		const char *near;
+		int			i = 0;
+
+		while (known[i] != NULL && strcmp(known[i], entry->key) != 0)
+			i++;
+		if (known[i] != NULL)
+			continue;
+		near = wig_nearest(entry->key, known);
+		return wig_fail_at(c->err, entry->line, entry->column, "unknown key '%.60s'%.120s%s%s%s",
+						   entry->key, of, near == NULL ? "" : "; did you mean '",
+						   near == NULL ? "" : near, near == NULL ? "" : "'?");
+	}
+	return true;
 }
 
 /* A list under a key of map; of at least one item unless it may be empty. */
@@ -193,10 +214,12 @@ wig_flow_need_duration(struct compiler *c, value_t *map, const char *key, int64_
 static bool
 parse_retry_map(struct compiler *c, value_t *value, struct wig_retry *retry)
 {
+	static const char *const keys[] = {"max", "backoff", "multiplier", "maxBackoff", "jitter", NULL};
 	int64_t		max = 0;
 
 	*retry = (struct wig_retry) {.multiplier = 1.0};
 	if (!wig_flow_need_map(c, value, "retry") ||
+		!wig_flow_check_keys(c, value, keys, " of retry") ||
 		!wig_flow_need_integer(c, value, "max", &max) ||
 		!wig_flow_need_duration(c, value, "backoff", &retry->initial_ms) ||
 		!optional_number(c, value, "multiplier", &retry->multiplier) ||

@@ -147,8 +147,11 @@ read_entry(struct reader *r, struct wig_flow_value *map, yaml_event_t *event, in
 	value = read_value(r, &value_event, depth + 1);
 	if (value == NULL)
 		return false;
-	return wig_flow_append(r->arena, map, key->text, value) ||
-		wig_fail(r->err, "out of memory");
+	if (!wig_flow_append(r->arena, map, key->text, value))
+		return wig_fail(r->err, "out of memory");
+	map->last->line = key->line;
+	map->last->column = key->column;
+	return true;
 }
 
 static struct wig_flow_value *

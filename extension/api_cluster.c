@@ -5,6 +5,7 @@
 #include "wiggle.h"
 
 #include "access/htup_details.h"
+#include "commands/trigger.h"
 #include "funcapi.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
@@ -22,6 +23,7 @@ PG_FUNCTION_INFO_V1(wig_version);
 PG_FUNCTION_INFO_V1(wig_transition_table);
 PG_FUNCTION_INFO_V1(wig_test_set_clock);
 PG_FUNCTION_INFO_V1(wig_worker_wanted);
+PG_FUNCTION_INFO_V1(wig_rows_rewritten);
 
 Datum
 wig_version(PG_FUNCTION_ARGS)
@@ -81,8 +83,20 @@ wig_test_set_clock(PG_FUNCTION_ARGS)
 Datum
 wig_worker_wanted(PG_FUNCTION_ARGS)
 {
-	/* Without preloading, CREATE EXTENSION still works; nothing runs then. */
-	if (wig_shmem_available())
-		wig_wake_lifecycle();
+	/* The script calls this: CREATE EXTENSION fails where nothing could run. */
+	wig_shmem_require();
+	wig_wake_lifecycle();
 	PG_RETURN_VOID();
+}
+
+Datum
+wig_rows_rewritten(PG_FUNCTION_ARGS)
+{
+	if (!CALLED_AS_TRIGGER(fcinfo))
+		ereport(ERROR,
+				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
+				 errmsg("wiggle.rows_rewritten() is a trigger function")));
+	if (wig_shared() != NULL)
+		wig_wake_rewritten();
+	return PointerGetDatum(NULL);
 }

@@ -50,7 +50,8 @@ invalid(const struct wig_error *err)
 	if (err->line > 0)
 		ereport(ERROR, (errcode(ERRCODE_WIG_INVALID),
 						errmsg("line %d, column %d: %s", err->line, err->column, err->message)));
-	ereport(ERROR, (errcode(ERRCODE_WIG_INVALID), errmsg("%s", err->message)));
+	ereport(ERROR, (errcode(ERRCODE_WIG_INVALID),
+					errmsg("%s%s%s", err->place, err->place[0] == '\0' ? "" : ": ", err->message)));
 }
 
 static void

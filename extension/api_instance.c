@@ -77,7 +77,7 @@ wig_cancel_instance(PG_FUNCTION_ARGS)
 	wig_guard_write("wiggle.cancel()");
 	work = wig_work_begin(false);
 	if (!wig_cancel(work, WIG_ARG_CSTRING(0), WIG_ARG_CSTRING(1), &refusal))
-		wig_raise(&refusal);
+		wig_raise_about(&refusal, "instance", WIG_ARG_CSTRING(0), NULL);
 	wig_work_end(work);
 	PG_RETURN_VOID();
 }

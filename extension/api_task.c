@@ -188,6 +188,14 @@ wig_poll(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
+/* The commonest conflict by hand: the lease ran out between poll and report. */
+static void
+refuse_task(const WigRefusal *refusal, const char *task_id)
+{
+	wig_raise_about(refusal, "task", task_id,
+					"When the lease has ended, claim the task again with wiggle.poll(), if need be for a longer lease.");
+}
+
 /* One step of one task, as complete() and decide() report it. */
 static Datum
 report_one(FunctionCallInfo fcinfo, const WigStep *step)
@@ -207,7 +215,7 @@ report_one(FunctionCallInfo fcinfo, const WigStep *step)
 
 	work = wig_work_begin(false);
 	if (!wig_report(work, &run, &applied, &refusal))
-		wig_raise(&refusal);
+		refuse_task(&refusal, run.task_id);
 	wig_work_end(work);
 
 	values[0] = CStringGetTextDatum(run.task_id);
@@ -262,7 +270,7 @@ wig_fail_task(PG_FUNCTION_ARGS)
 	work = wig_work_begin(false);
 	if (!wig_task_fail(work, WIG_ARG_CSTRING(0), WIG_ARG_CSTRING(1), WIG_ARG_CSTRING(2),
 					   PG_ARGISNULL(3) || PG_GETARG_BOOL(3), false, &refusal))
-		wig_raise(&refusal);
+		refuse_task(&refusal, WIG_ARG_CSTRING(0));
 	wig_work_end(work);
 	PG_RETURN_VOID();
 }
@@ -282,7 +290,7 @@ wig_heartbeat(PG_FUNCTION_ARGS)
 	work = wig_work_begin(false);
 	if (!wig_task_heartbeat(work, WIG_ARG_CSTRING(0), WIG_ARG_CSTRING(1), extend_ms,
 							&expires_at, &refusal))
-		wig_raise(&refusal);
+		refuse_task(&refusal, WIG_ARG_CSTRING(0));
 	wig_work_end(work);
 	PG_RETURN_TIMESTAMPTZ(expires_at);
 }

@@ -7,6 +7,7 @@
 #include "catalog/pg_type.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 #include "claim.h"
@@ -31,6 +32,7 @@ typedef struct Claim
 	List	   *shared;			/* of Source, for unfiltered polls */
 	List	   *every;			/* names of all queues, read when first needed */
 	bool		every_known;
+	MemoryContext row;			/* of one delivered task */
 } Claim;
 
 bool
@@ -247,11 +249,17 @@ deliver(Claim *claim, int poll_index, const WigPoll *poll, const WigInstance *in
 	WigWork    *work = claim->work;
 	int64		lease_ms = poll->lease_ms > 0 ? poll->lease_ms : wig_default_lease;
 	TimestampTz expires_at = TimestampTzPlusMilliseconds(work->now, lease_ms);
+	MemoryContext old;
 
 	wig_lease_insert(work->store, inst->no, token->n, poll->owner, work->now, expires_at);
+
+	/* The receiver keeps a copy: many large contexts must not add up here. */
+	old = MemoryContextSwitchTo(claim->row);
 	claim->claimed(claim->arg, poll_index, inst, token,
 				   wig_view_dispatched(work->store, token),
 				   poll->owner, expires_at);
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(claim->row);
 }
 
 /*
@@ -316,10 +324,13 @@ wig_claim(WigWork *work, const WigPoll *polls, const bool *skip, int npolls,
 	Claim		claim = {.work = work, .claimed = claimed, .arg = arg};
 	ListCell   *lc;
 
+	claim.row = AllocSetContextCreate(CurrentMemoryContext, "wiggle claimed task",
+									  ALLOCSET_DEFAULT_SIZES);
 	wig_work_tick(work);
 	for (int i = 0; i < npolls; i++)
 		if (skip == NULL || !skip[i])
 			serve(&claim, i, &polls[i]);
 	foreach(lc, claim.shared)
 		wig_ready_close(((Source *) lfirst(lc))->cursor);
+	MemoryContextDelete(claim.row);
 }

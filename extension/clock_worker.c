@@ -57,6 +57,7 @@ detach(int code, Datum arg)
 		db->worker_pid = 0;
 	}
 	SpinLockRelease(&db->mutex);
+	wig_launcher_wake();
 }
 
 /* False when another worker serves this database already. */
@@ -226,7 +227,11 @@ told_to_leave(void)
 	return until > wig_wall_clock();
 }
 
-/* Everything that is due now; returns how long to sleep, -1 = until the latch. */
+/*
+ * One batch of every duty that is due; returns how long to sleep, -1 = until the
+ * latch. A long backlog is worked off in turns, so that no duty, no announcement
+ * and no request to leave waits for the end of another's.
+ */
 static long
 do_duties(void)
 {
@@ -237,9 +242,9 @@ do_duties(void)
 	{
 		long		until;
 
-		while (duties[i].next <= wig_now() && run_pass(i))
-			CHECK_FOR_INTERRUPTS();
-		until = wig_millis_until(duties[i].next);
+		if (duties[i].next <= wig_now() && run_pass(i))
+			duties[i].next = 0;	/* there is more */
+		until = duties[i].next <= wig_now() ? 0 : wig_millis_until(duties[i].next);
 		if (until >= 0 && (sleep < 0 || until < sleep))
 			sleep = until;
 	}
@@ -260,6 +265,7 @@ recover(void)
 	{
 		duties[i].careful = true;
 		duties[i].next = 0;
+		duties[i].from = DT_NOBEGIN;	/* what was fired may be there again */
 	}
 	pgstat_report_activity(STATE_IDLE, NULL);
 	RESUME_INTERRUPTS();
@@ -354,13 +360,13 @@ serve(void)
 			if (pg_atomic_read_u32(&db->any_ready) != 0 ||
 				pg_atomic_read_u32(&db->events_ready) != 0)
 			{
-				if (!TimestampDifferenceExceeds(notified_at, wig_wall_clock(), NOTIFY_REST_MS))
+				if (TimestampDifferenceExceeds(notified_at, wig_wall_clock(), NOTIFY_REST_MS))
 				{
-					rest(NOTIFY_REST_MS);
-					continue;
+					announce();
+					notified_at = wig_wall_clock();
 				}
-				announce();
-				notified_at = wig_wall_clock();
+				else
+					sleep = sleep < 0 ? NOTIFY_REST_MS : Min(sleep, NOTIFY_REST_MS);
 			}
 			error_rest = ERROR_REST_MS;
 		}

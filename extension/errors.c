@@ -21,25 +21,35 @@ wig_refuse(WigRefusal *refusal, int code, const char *fmt,...)
 	return false;
 }
 
+static int
+sqlstate_of(int code)
+{
+	switch (code)
+	{
+		case 400:
+			return ERRCODE_WIG_INVALID;
+		case 404:
+			return ERRCODE_WIG_NOT_FOUND;
+		case 409:
+			return ERRCODE_WIG_CONFLICT;
+		default:
+			return ERRCODE_INTERNAL_ERROR;
+	}
+}
+
 void
 wig_raise(const WigRefusal *refusal)
 {
-	int			sqlstate;
+	ereport(ERROR, (errcode(sqlstate_of(refusal->code)), errmsg("%s", refusal->message)));
+}
 
-	switch (refusal->code)
-	{
-		case 400:
-			sqlstate = ERRCODE_WIG_INVALID;
-			break;
-		case 404:
-			sqlstate = ERRCODE_WIG_NOT_FOUND;
-			break;
-		case 409:
-			sqlstate = ERRCODE_WIG_CONFLICT;
-			break;
-		default:
-			sqlstate = ERRCODE_INTERNAL_ERROR;
-			break;
-	}
-	ereport(ERROR, (errcode(sqlstate), errmsg("%s", refusal->message)));
+void
+wig_raise_about(const WigRefusal *refusal, const char *kind, const char *id,
+				const char *conflict_hint)
+{
+	ereport(ERROR,
+			(errcode(sqlstate_of(refusal->code)),
+			 errmsg("%s", refusal->message),
+			 refusal->code == 404 && id != NULL ? errdetail("No %s has the id \"%s\".", kind, id) : 0,
+			 refusal->code == 409 && conflict_hint != NULL ? errhint("%s", conflict_hint) : 0));
 }

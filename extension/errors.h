@@ -31,4 +31,11 @@ extern bool wig_refuse(WigRefusal *refusal, int code, const char *fmt,...)
 /* Raise a refusal as an ERROR with the SQLSTATE of its code. */
 extern void wig_raise(const WigRefusal *refusal) __attribute__((noreturn));
 
+/*
+ * The same for a person: what was not found is named as the kind and id it was
+ * asked for, and a conflict gets a hint (NULL: none).
+ */
+extern void wig_raise_about(const WigRefusal *refusal, const char *kind, const char *id,
+							const char *conflict_hint) __attribute__((noreturn));
+
 #endif							/* WIGGLE_ERRORS_H */

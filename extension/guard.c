@@ -23,9 +23,11 @@
 /*
  * The check reads pg_extension, which has no syscache. Its outcome is kept
  * until the extension's namespace is touched: creating, dropping or updating
- * the extension writes pg_proc, whose invalidations reach every backend.
+ * the extension writes pg_proc, whose invalidations reach every backend; and
+ * until any extension or database came or went, for scripts that touch no function.
  */
 static bool version_checked = false;
+static uint32 checked_at;		/* lifecycle counter (shmem.h) at the check */
 
 static void
 forget_version(Datum arg, int cacheid, uint32 hashvalue)
@@ -66,7 +68,9 @@ check_version(void)
 	static bool registered = false;
 	char	   *version;
 
-	if (version_checked)
+	uint32		lifecycle = pg_atomic_read_u32(&wig_shared()->lifecycle);
+
+	if (version_checked && checked_at == lifecycle)
 		return;
 	if (!registered)
 	{
@@ -82,6 +86,7 @@ check_version(void)
 						WIG_LIBRARY_VERSION, version ? version : "(none)"),
 				 errhint("Restart the server after installing a new package, then run ALTER EXTENSION wiggle UPDATE.")));
 	version_checked = true;
+	checked_at = lifecycle;
 }
 
 void

@@ -141,19 +141,19 @@ away_until(Oid oid)
 	return until;
 }
 
-static bool
-is_wanted(Oid oid)
+/* What shared memory says of a database's worker, whoever started it. */
+static void
+look_at_worker(Oid oid, bool *wanted, bool *running)
 {
 	WigDatabase *db = wig_database_find(oid);
-	bool		wanted = false;
 
-	if (db != NULL)
-	{
-		SpinLockAcquire(&db->mutex);
-		wanted = db->worker_wanted;
-		SpinLockRelease(&db->mutex);
-	}
-	return wanted;
+	*wanted = *running = false;
+	if (db == NULL)
+		return;
+	SpinLockAcquire(&db->mutex);
+	*wanted = db->worker_wanted;
+	*running = db->worker_pid != 0;
+	SpinLockRelease(&db->mutex);
 }
 
 static void
@@ -184,22 +184,36 @@ start_worker(Served *s, TimestampTz now)
 	s->restart_at = WIG_NEVER;
 }
 
-/* Learn that a worker ended, and when it is to be started again. */
+/*
+ * Learn that a worker ended, and when it is to be started again. A worker that a
+ * former launcher started has no handle, but it is there: shared memory says so.
+ */
 static void
 check_worker(Served *s, TimestampTz now)
 {
 	pid_t		pid;
+	bool		wanted;
+	bool		running;
 
-	if (s->handle == NULL || GetBackgroundWorkerPid(s->handle, &pid) != BGWH_STOPPED)
+	if (s->handle != NULL && GetBackgroundWorkerPid(s->handle, &pid) != BGWH_STOPPED)
 		return;
-	pfree(s->handle);
+	if (s->handle != NULL)
+		pfree(s->handle);
 	s->handle = NULL;
-	if (!is_wanted(s->oid))
-		return;
-	if (now - s->started_at > SETTLED_USECS)
-		s->restart_ms = FIRST_RESTART_MS;
-	s->restart_at = TimestampTzPlusMilliseconds(now, s->restart_ms);
-	s->restart_ms = Min(s->restart_ms * 2, MAX_RESTART_MS);
+
+	look_at_worker(s->oid, &wanted, &running);
+	if (running)
+	{
+		s->restart_at = WIG_NEVER;
+		s->started_at = now;
+	}
+	else if (wanted && s->restart_at == WIG_NEVER)
+	{
+		if (now - s->started_at > SETTLED_USECS)
+			s->restart_ms = FIRST_RESTART_MS;
+		s->restart_at = TimestampTzPlusMilliseconds(now, s->restart_ms);
+		s->restart_ms = Min(s->restart_ms * 2, MAX_RESTART_MS);
+	}
 }
 
 /* Start what is due; returns how long to wait, -1 = until the latch. */

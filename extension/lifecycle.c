@@ -13,6 +13,7 @@
 #include "commands/defrem.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
+#include "storage/ipc.h"
 #include "storage/latch.h"
 #include "tcop/utility.h"
 #include "utils/timestamp.h"
@@ -122,6 +123,14 @@ send_away(WigDatabase *db)
 	}
 }
 
+/* The statement is over: the worker may come back. */
+static void
+come_back(int code, Datum arg)
+{
+	set_leave((WigDatabase *) DatumGetPointer(arg), 0);
+	wig_lifecycle_poke();
+}
+
 static bool
 may_move(Oid database)
 {
@@ -142,21 +151,19 @@ utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	/* Whom the statement will refuse must not disturb anybody first. */
 	if (db != NULL && !may_move(oid))
 		db = NULL;
-	if (db != NULL)
-		send_away(db);
-	PG_TRY();
-	{
+	if (db == NULL)
 		next(pstmt, query, read_only_tree, context, params, env, dest, qc);
-	}
-	PG_FINALLY();
+	else
 	{
-		if (db != NULL)
+		/* Also when the backend is told to die meanwhile. */
+		PG_ENSURE_ERROR_CLEANUP(come_back, PointerGetDatum(db));
 		{
-			set_leave(db, 0);
-			wig_lifecycle_poke();
+			send_away(db);
+			next(pstmt, query, read_only_tree, context, params, env, dest, qc);
 		}
+		PG_END_ENSURE_ERROR_CLEANUP(come_back, PointerGetDatum(db));
+		come_back(0, PointerGetDatum(db));
 	}
-	PG_END_TRY();
 
 	/* Told at commit: before it, the others would still see the old state. */
 	if (changes)

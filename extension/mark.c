@@ -26,18 +26,40 @@ find_queue(WigDatabase *db, const char *name, size_t len)
 	return NULL;
 }
 
-/* Called with queue_lock held exclusively. NULL when the table is full. */
+/* The place for a new entry: a free one, or that of the queue noted longest ago. */
 static WigQueue *
-make_queue(WigDatabase *db, const char *name, size_t len, int max)
+place_for_queue(WigDatabase *db)
+{
+	WigQueue   *oldest = &db->queues[0];
+
+	if (db->nqueues < wig_shmem_max_queues())
+		return &db->queues[db->nqueues++];
+	for (int i = 1; i < db->nqueues; i++)
+		if (db->queues[i].last_note < oldest->last_note)
+			oldest = &db->queues[i];
+	if (oldest->became_ready)
+		pg_atomic_write_u32(&db->all_ready, 1);
+	return oldest;
+}
+
+/*
+ * Called with queue_lock held exclusively. An entry is made for a queue that has,
+ * or had, rows; a name that somebody only asks for takes no place.
+ */
+static WigQueue *
+make_queue(WigDatabase *db, const char *name, size_t len)
 {
 	WigQueue   *q;
 
-	if (db->nqueues >= max || len > WIG_MAX_QUEUE)
+	if (len > WIG_MAX_QUEUE)
 		return NULL;
-	q = &db->queues[db->nqueues++];
+	q = place_for_queue(db);
 	memset(q, 0, sizeof(WigQueue));
 	q->name_len = (uint16) len;
 	memcpy(q->name, name, len);
+	q->last_note = ++db->notes;
+	/* What a claim knows of a former entry of that name must not fit this one. */
+	q->ninserts = ++db->entries << 32;
 	return q;
 }
 
@@ -57,8 +79,6 @@ wig_mark_read(const char *queue, TimestampTz now, WigMarkView *view)
 
 	LWLockAcquire(&db->queue_lock, LW_EXCLUSIVE);
 	q = find_queue(db, queue, strlen(queue));
-	if (q == NULL)
-		q = make_queue(db, queue, strlen(queue), wig_shmem_max_queues());
 	if (q != NULL)
 	{
 		view->remembered = true;
@@ -100,7 +120,7 @@ noted_since(const WigQueue *q, uint64 since, WigKey key)
 }
 
 void
-wig_mark_raise(const char *queue, const WigMarkView *view, WigKey reached,
+wig_mark_raise(const char *queue, const WigMarkView *view, bool found, WigKey reached,
 			   const WigKey *gone, int ngone)
 {
 	WigDatabase *db = wig_database();
@@ -108,6 +128,8 @@ wig_mark_raise(const char *queue, const WigMarkView *view, WigKey reached,
 
 	LWLockAcquire(&db->queue_lock, LW_EXCLUSIVE);
 	q = find_queue(db, queue, strlen(queue));
+	if (q == NULL && found)
+		q = make_queue(db, queue, strlen(queue));
 
 	/* More insertions than the log holds: learn nothing, stay where it is. */
 	if (q != NULL && view->remembered && q->ninserts - view->ninserts <= WIG_LOG)
@@ -134,9 +156,10 @@ wig_mark_note(const char *queue, WigKey key)
 	LWLockAcquire(&db->queue_lock, LW_EXCLUSIVE);
 	q = find_queue(db, queue, strlen(queue));
 	if (q == NULL)
-		q = make_queue(db, queue, strlen(queue), wig_shmem_max_queues());
+		q = make_queue(db, queue, strlen(queue));
 	if (q != NULL)
 	{
+		q->last_note = ++db->notes;
 		if (wig_key_cmp(key, q->mark) < 0)
 		{
 			ring_remove(q, key);
@@ -149,6 +172,27 @@ wig_mark_note(const char *queue, WigKey key)
 		q->log[q->ninserts++ % WIG_LOG] = key;
 	}
 	LWLockRelease(&db->queue_lock);
+}
+
+bool
+wig_mark_forget(void)
+{
+	WigDatabase *db = wig_database();
+
+	LWLockAcquire(&db->queue_lock, LW_EXCLUSIVE);
+	for (int i = 0; i < db->nqueues; i++)
+	{
+		WigQueue   *q = &db->queues[i];
+
+		q->mark = (WigKey) {0, 0};
+		q->nring = 0;
+		/* More than the log holds: a claim under way learns nothing. */
+		q->ninserts += WIG_LOG + 1;
+	}
+	LWLockRelease(&db->queue_lock);
+
+	pg_atomic_write_u32(&db->all_ready, 1);
+	return pg_atomic_exchange_u32(&db->any_ready, 1) == 0;
 }
 
 bool

@@ -34,11 +34,11 @@ typedef struct WigMarkView
 extern void wig_mark_read(const char *queue, TimestampTz now, WigMarkView *view);
 
 /*
- * After a claim: `gone` are ring keys that are live no more, and every key
+ * After a claim that found rows or not: `gone` are ring keys that are live no more, and every key
  * below `reached` that is not in the ring is known to be dead. The mark rises
  * to `reached`, or less where rows were inserted meanwhile.
  */
-extern void wig_mark_raise(const char *queue, const WigMarkView *view, WigKey reached,
+extern void wig_mark_raise(const char *queue, const WigMarkView *view, bool found, WigKey reached,
 						   const WigKey *gone, int ngone);
 
 /* A row was inserted (not yet committed), or a deletion was rolled back. */
@@ -50,6 +50,10 @@ extern void wig_mark_note(const char *queue, WigKey key);
  * there is none. palloc'd.
  */
 extern bool wig_mark_take_ready(char **payload);
+
+/* Rows came or went without us: look from the lowest key everywhere, and announce
+ * every queue. True when the clock worker was not yet told of any. */
+extern bool wig_mark_forget(void);
 
 /* Announce a queue; true when the clock worker was not yet told of any. */
 extern bool wig_mark_set_ready(const char *queue);

@@ -44,6 +44,7 @@ struct WigReadyCursor
 	bool		walking;
 	bool		ended;
 
+	bool		found;			/* some row was seen */
 	bool		have;			/* row holds a candidate */
 	WigKey		key;
 	int32		definition_id;
@@ -126,6 +127,7 @@ read_candidate(WigReadyCursor *c)
 	c->key.instance = DatumGetInt64(slot_getattr(c->row, READY_INSTANCE, &isnull));
 	c->key.n = DatumGetInt32(slot_getattr(c->row, READY_N, &isnull));
 	c->definition_id = DatumGetInt32(slot_getattr(c->row, READY_DEFINITION, &isnull));
+	c->found = true;
 }
 
 /* Look up the next keys of the ring; true when one may be taken. */
@@ -251,7 +253,7 @@ wig_ready_close(WigReadyCursor *c)
 		reached = c->key;
 	if (c->left_behind && wig_key_cmp(c->lowest_left, reached) < 0)
 		reached = c->lowest_left;
-	wig_mark_raise(c->queue, &c->view, reached, c->gone, c->ngone);
+	wig_mark_raise(c->queue, &c->view, c->found, reached, c->gone, c->ngone);
 
 	if (c->lookup != NULL)
 		index_endscan(c->lookup);

@@ -108,12 +108,6 @@ wig_shmem_init(void)
 	shmem_startup_hook = shmem_startup;
 }
 
-bool
-wig_shmem_available(void)
-{
-	return shared != NULL;
-}
-
 WigShared *
 wig_shared(void)
 {
@@ -167,6 +161,16 @@ reset_entry(WigDatabase *db, Oid oid)
 	pg_atomic_write_u32(&db->all_ready, 0);
 }
 
+void
+wig_shmem_require(void)
+{
+	if (shared == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("wiggle must be loaded via shared_preload_libraries"),
+				 errhint("Add wiggle to shared_preload_libraries and restart the server.")));
+}
+
 WigDatabase *
 wig_database(void)
 {
@@ -175,12 +179,7 @@ wig_database(void)
 	if (mine != NULL && mine->oid == MyDatabaseId)
 		return mine;
 
-	if (shared == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("wiggle must be loaded via shared_preload_libraries"),
-				 errhint("Add wiggle to shared_preload_libraries and restart the server.")));
-
+	wig_shmem_require();
 	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
 	db = find_locked(MyDatabaseId);
 	if (db == NULL)
@@ -228,6 +227,18 @@ wig_lifecycle_poke(void)
 			wig_worker_poke(database_at(i));
 	LWLockRelease(&shared->lock);
 
+	if (launcher != NULL)
+		SetLatch(launcher);
+}
+
+void
+wig_launcher_wake(void)
+{
+	Latch	   *launcher;
+
+	LWLockAcquire(&shared->lock, LW_SHARED);
+	launcher = shared->launcher_latch;
+	LWLockRelease(&shared->lock);
 	if (launcher != NULL)
 		SetLatch(launcher);
 }

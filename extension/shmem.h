@@ -46,7 +46,8 @@ typedef struct WigQueue
 	bool		became_ready;	/* to be announced by the clock worker */
 	WigKey		mark;
 	TimestampTz walked_at;		/* when a claim last looked from the lowest key */
-	uint64		ninserts;		/* insertions ever noted; the last WIG_LOG in log[] */
+	uint64		last_note;		/* WigDatabase.notes at the last one: the oldest gives way */
+	uint64		ninserts;		/* counts insertions; the last WIG_LOG are in log[] */
 	WigKey		log[WIG_LOG];
 	int			nring;
 	WigKey		ring[WIG_RING];
@@ -81,6 +82,8 @@ typedef struct WigDatabase
 	pg_atomic_uint32 all_ready; /* a queue without an entry became ready */
 
 	LWLock		queue_lock;
+	uint64		notes;			/* insertions ever noted, of all queues */
+	uint64		entries;		/* queue entries ever made */
 	int			nqueues;
 	WigQueue	queues[FLEXIBLE_ARRAY_MEMBER];	/* wiggle.max_queues */
 } WigDatabase;
@@ -104,8 +107,8 @@ typedef struct WigShared
 /* Install the request and startup hooks; called while preloading. */
 extern void wig_shmem_init(void);
 
-/* Was the library preloaded, so that shared memory exists? */
-extern bool wig_shmem_available(void);
+/* Raises an ERROR with a hint when the library was not preloaded. */
+extern void wig_shmem_require(void);
 
 /* The entry of the current database, made on first use. Raises an ERROR with a
  * hint when the library was not preloaded or every entry is taken. */
@@ -124,6 +127,9 @@ extern int	wig_shmem_max_queues(void);
 
 /* Databases or extensions came or went: the launcher and all workers look again. */
 extern void wig_lifecycle_poke(void);
+
+/* Set the launcher's latch: a worker has gone. */
+extern void wig_launcher_wake(void);
 
 /* Set the clock worker's latch, if it runs. */
 extern void wig_worker_poke(WigDatabase *db);

@@ -248,22 +248,30 @@ position(WigStore *store, WigIndex index, const Datum *key, int nkeys)
 	return x->scan;
 }
 
+/* Scans keep what they allocate on the way, whatever context the caller is in. */
+static TupleTableSlot *
+get_next(WigStore *store, IndexScanDesc scan, ScanDirection direction, WigTable table)
+{
+	TupleTableSlot *row = store->tables[table].row;
+	MemoryContext old = MemoryContextSwitchTo(store->estate->es_query_cxt);
+	bool		found = index_getnext_slot(scan, direction, row);
+
+	MemoryContextSwitchTo(old);
+	return found ? row : NULL;
+}
+
 TupleTableSlot *
 wig_store_fetch(WigStore *store, WigIndex index, const Datum *key, int nkeys)
 {
-	IndexScanDesc scan = position(store, index, key, nkeys);
-	TupleTableSlot *row = store->tables[indexes[index].table].row;
-
-	return index_getnext_slot(scan, ForwardScanDirection, row) ? row : NULL;
+	return get_next(store, position(store, index, key, nkeys), ForwardScanDirection,
+					indexes[index].table);
 }
 
 TupleTableSlot *
 wig_store_fetch_last(WigStore *store, WigIndex index, const Datum *key, int nkeys)
 {
-	IndexScanDesc scan = position(store, index, key, nkeys);
-	TupleTableSlot *row = store->tables[indexes[index].table].row;
-
-	return index_getnext_slot(scan, BackwardScanDirection, row) ? row : NULL;
+	return get_next(store, position(store, index, key, nkeys), BackwardScanDirection,
+					indexes[index].table);
 }
 
 void
@@ -275,10 +283,8 @@ wig_store_walk(WigStore *store, WigIndex index, const Datum *key, int nkeys)
 TupleTableSlot *
 wig_store_next(WigStore *store, WigIndex index)
 {
-	OpenIndex  *x = &store->indexes[index];
-	TupleTableSlot *row = store->tables[indexes[index].table].row;
-
-	return index_getnext_slot(x->scan, ForwardScanDirection, row) ? row : NULL;
+	return get_next(store, store->indexes[index].scan, ForwardScanDirection,
+					indexes[index].table);
 }
 
 WigLockResult
@@ -435,7 +441,8 @@ delete_row(WigStore *store, WigTable table, ItemPointer tid, TupleTableSlot *row
 
 	store->dirty = true;
 	CheckCmdReplicaIdentity(t->rel, CMD_DELETE);
-	if (t->rel->trigdesc != NULL)
+	if (t->rel->trigdesc != NULL &&
+		(t->rel->trigdesc->trig_delete_before_row || t->rel->trigdesc->trig_delete_after_row))
 		return delete_with_triggers(store, t, &target, row,
 									wait ? LockWaitBlock : LockWaitSkip);
 

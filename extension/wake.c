@@ -29,6 +29,7 @@ static bool due = false;		/* one of earliest[] is set */
 static bool lifecycle = false;
 static bool writing = false;
 static bool appended = false;
+static bool rewritten = false;
 
 static Touched *
 touch(const char *queue)
@@ -93,6 +94,15 @@ wig_wake_writing(void)
 }
 
 void
+wig_wake_rewritten(void)
+{
+	rewritten = true;
+	/* Before whatever is there. */
+	for (int kind = 0; kind < WIG_NDEADLINES; kind++)
+		wig_wake_at(kind, DT_NOBEGIN);
+}
+
+void
 wig_wake_lifecycle(void)
 {
 	lifecycle = true;
@@ -132,6 +142,8 @@ at_commit(void)
 	bool		poke = false;
 	ListCell   *lc;
 
+	if (rewritten)
+		poke = wig_mark_forget();
 	foreach(lc, touched)
 	{
 		Touched    *t = (Touched *) lfirst(lc);
@@ -180,6 +192,7 @@ forget(void)
 	lifecycle = false;
 	writing = false;
 	appended = false;
+	rewritten = false;
 }
 
 static void

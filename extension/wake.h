@@ -33,6 +33,10 @@ extern void wig_wake_event(void);
  * would commit it knows nothing of whom to wake. */
 extern void wig_wake_writing(void);
 
+/* This transaction wrote rows past the engine (a restore, an administrator): what
+ * shared memory remembers of them no longer holds. */
+extern void wig_wake_rewritten(void);
+
 /* This transaction creates, drops or updates the extension or a database. */
 extern void wig_wake_lifecycle(void);
 

@@ -346,9 +346,10 @@ as $$
 declare
 	found_row wiggle.instance;
 begin
-	select (wiggle.instance_row(i)).* into found_row from wiggle.wf_instance i where i.id = instance.id;
+	select r.* into found_row from wiggle.wf_instance i, lateral wiggle.instance_row(i) r where i.id = instance.id;
 	if found_row.id is null then
-		raise exception using errcode = 'WG404', message = 'instance not found';
+		raise exception using errcode = 'WG404', message = 'instance not found',
+			detail = format('No instance has the id "%s".', id);
 	end if;
 	return found_row;
 end
@@ -364,16 +365,17 @@ declare
 	state text := upper(status);
 begin
 	if correlation_id is not null then
-		return query select (wiggle.instance_row(i)).* from wiggle.wf_instance i
+		return query select r.* from wiggle.wf_instance i, lateral wiggle.instance_row(i) r
 			where i.correlation_id = instances.correlation_id order by i.no desc limit wanted;
 		return;
 	end if;
 	if state is not null and state not in ('RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED',
 		'COMPENSATING', 'COMPENSATED', 'COMPENSATION_FAILED') then
 		raise exception using errcode = 'WG400',
-			message = format('No enum constant com.wiggle.core.InstanceStatus.%s', state);
+			message = format('No enum constant com.wiggle.core.InstanceStatus.%s', state),
+			hint = 'A status is RUNNING, COMPLETED, FAILED, CANCELLED, COMPENSATING, COMPENSATED or COMPENSATION_FAILED.';
 	end if;
-	return query select (wiggle.instance_row(i)).* from wiggle.wf_instance i
+	return query select r.* from wiggle.wf_instance i, lateral wiggle.instance_row(i) r
 		where (instances.workflow is null or i.workflow = instances.workflow)
 		  and (state is null or i.status = state)
 		order by i.no desc limit wanted;
@@ -390,7 +392,8 @@ declare
 begin
 	select * into owner_row from wiggle.wf_instance i where i.id = tokens.id;
 	if owner_row.no is null then
-		raise exception using errcode = 'WG404', message = 'instance not found';
+		raise exception using errcode = 'WG404', message = 'instance not found',
+			detail = format('No instance has the id "%s".', id);
 	end if;
 	return query
 	select regexp_replace(owner_row.id, '^wfi', 'tok') || '-' || t.n, t.node, d.node->>'kind',
@@ -425,7 +428,7 @@ create function complete(task_id text, lease_owner text, context jsonb default n
 language c volatile parallel unsafe
 as 'MODULE_PATHNAME', 'wig_complete';
 comment on function complete(text, text, jsonb) is
-'Finishes a TASK with the next context; null leaves the context as it is. WG404: unknown task. WG409: lost lease, or a task that is no longer running.';
+'Finishes a TASK with the next context; null leaves the context as it is. WG404: unknown task. WG409: lost lease, or a task that is no longer running. When the instance has ended, nothing changes and its status is the answer.';
 
 create function decide(task_id text, lease_owner text, value boolean) returns outcome
 language c volatile parallel unsafe
@@ -510,21 +513,31 @@ $$;
 comment on function report(jsonb) is
 'Reports one or many runs: [{"task_id", "lease_owner", "final", "steps": [{"node_id", "merge" | "predicate_value", "started_at", "finished_at", "events": [{"type", "payload"}]}]}]. Each run is answered on its own: error_status 0, 400, 404 or 409.';
 
-create function release_owners(owners text[]) returns int
-language sql volatile security definer set search_path = pg_catalog, pg_temp
+create function release_owners(owners text[], lost_pid int default null) returns int
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 as $$
+declare
+	released int;
+begin
+	-- A lost session may still be waiting for a lock and would claim afterwards.
+	perform pg_terminate_backend(a.pid, 10000)
+	   from pg_stat_activity a
+	  where a.pid = lost_pid and a.usename = session_user
+		and a.backend_start < (select b.backend_start from pg_stat_activity b where b.pid = pg_backend_pid());
 	with held as (
 		select array_agg(regexp_replace(i.id, '^wfi', 'tok') || '-' || l.n order by i.id, l.n) tasks,
 			   array_agg(l.owner order by i.id, l.n) owners
 		  from wiggle.wf_lease l join wiggle.wf_instance i on i.no = l.instance
 		 where l.owner = any (release_owners.owners)
 	)
-	select count(*)::int
+	select count(*) into released
 	  from held, wiggle.batch(null, null, null, null, row(held.tasks, held.owners)::wiggle.batch_releases, null) b
-	 where held.tasks is not null and b.code = 0
+	 where held.tasks is not null and b.code = 0;
+	return released;
+end
 $$;
-comment on function release_owners(text[]) is
-'Not for applications: gives back, unspent, whatever these lease owners hold (a proxy lost the answer of their claims). Returns how many.';
+comment on function release_owners(text[], int) is
+'Not for applications: gives back, unspent, whatever these lease owners hold (a proxy lost the answer of their claims), after ending the session of the same role that was lost. Returns how many.';
 
 -- Events -----------------------------------------------------------------------
 
@@ -831,6 +844,25 @@ language c volatile parallel unsafe
 as 'MODULE_PATHNAME', 'wig_test_set_clock';
 comment on function test_set_clock(timestamptz) is
 'For tests, needs wiggle.test_clock = on: stops the engine''s clock at an instant; null lets it run again.';
+
+-- Statement triggers do not fire for the engine's own writes (store.c), only for
+-- SQL: a restore, a repair. The clock worker then looks at everything anew.
+create function rows_rewritten() returns trigger
+language c as 'MODULE_PATHNAME', 'wig_rows_rewritten';
+comment on function rows_rewritten() is
+'Not for applications: tells the clock worker that rows were written by SQL.';
+
+do $triggers$
+declare
+	name text;
+begin
+	foreach name in array array['wf_definition', 'wf_instance', 'wf_scope', 'wf_token', 'wf_ready',
+								'wf_lease', 'wf_timer', 'wf_schedule', 'wf_event'] loop
+		execute pg_catalog.format('create trigger rewritten after insert or update or delete or truncate'
+			' on wiggle.%I for each statement execute function wiggle.rows_rewritten()', name);
+	end loop;
+end
+$triggers$;
 
 -- Views for people -------------------------------------------------------------
 

@@ -25,7 +25,7 @@ _PG_init(void)
 	wig_wake_init();
 	wig_event_init();
 
-	/* Loaded later, functions refuse with a hint and CREATE EXTENSION works. */
+	/* Loaded later, functions and CREATE EXTENSION refuse with a hint. */
 	if (!process_shared_preload_libraries_in_progress || IsBinaryUpgrade)
 		return;
 	wig_shmem_init();

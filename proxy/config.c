@@ -65,7 +65,8 @@ static const struct setting settings[] = {
 	TEXT("storage-topology", storage_topology, "",
 		 .help = "the shards: path of a JSON document, or the document itself when it begins with '{'"),
 	TEXT("jdbc-url", jdbc_url, "",
-		 .help = "the only database, instead of a topology: postgresql://… or jdbc:postgresql://…"),
+		 .help = "the only database, instead of a topology: postgresql://… or jdbc:postgresql://…;"
+		 " a URL without a database means the one named like the user"),
 	TEXT("jdbc-user", jdbc_user, "", .help = "user for WIGGLE_JDBC_URL"),
 	TEXT("jdbc-password", jdbc_password, "", .secret = true, .help = "password for WIGGLE_JDBC_URL"),
 	CHOICE("schema-mode", schema_mode, SCHEMA_APPLY, schema_modes,
@@ -327,7 +328,9 @@ config_foreign(struct buf *out)
 			if (strlen(name) == len && memcmp(name, *entry, len) == 0)
 				break;
 		}
-		if (i == SETTINGS)
+		/* those of the wiggle command are often set for both */
+		if (i == SETTINGS && !(len == 10 && memcmp(*entry, "WIGGLE_URL", 10) == 0) &&
+			strncmp(*entry, "WIGGLE_RPC_", 11) != 0)
 			buf_printf(out, "%s%.*s", out->len > 0 ? ", " : "", (int) len, *entry);
 	}
 }

@@ -8,6 +8,7 @@
  *  - The connection broke before either: not known. Items are asked again and
  *    say so; what the batch's polls had claimed is given back by their owners.
  */
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,6 +80,7 @@ struct lane
 
 	char	   *lost[LOST_OWNERS_MAX];	/* owners of polls whose batch was lost */
 	int			nlost;
+	int			backend_pid;	/* of the session, kept after it is lost */
 
 	struct deadline sweep;
 	struct deadline silence;
@@ -393,7 +395,7 @@ replay_halves(struct lane *lane, struct batch *batch)
 static void
 batch_failed(struct lane *lane, struct batch *batch)
 {
-	enum error_class error_class = error_classify(lane->sqlstate);
+	enum error_class error_class = error_classify_statement(lane->sqlstate, lane->error);
 	int			id = lane->shard->entry->id;
 	struct refusal refusal;
 
@@ -579,8 +581,10 @@ static void
 lane_link_up(struct link *link)
 {
 	struct lane *lane = link->owner;
+	int			former_pid = lane->backend_pid;
 	bool		sent;
 
+	lane->backend_pid = PQbackendPID(link->conn);
 	lane->state = LANE_PREPARING;
 	lane->syncs = 1;
 	lane->failed = false;
@@ -590,15 +594,20 @@ lane_link_up(struct link *link)
 	if (sent && lane->nlost > 0)
 	{
 		struct buf	owners = BUF_INIT;
-		const char *value;
-		int			len;
-		int			format = 1;
+		uint32_t	pid = htonl((uint32_t) former_pid);
+		const char *values[2];
+		int			lens[2];
+		int			formats[2] = {1, 1};
 
+		/* The session that was lost may still wait for a lock, and claim afterwards:
+		 * it is ended first. */
 		text_array_encode(&owners, (const char *const *) lane->lost, lane->nlost);
-		value = (const char *) owners.data;
-		len = (int) owners.len;
-		sent = PQsendQueryParams(link->conn, statement_text(SQL_RELEASE_OWNERS), 1, NULL, &value, &len,
-								 &format, 1) && PQpipelineSync(link->conn);
+		values[0] = (const char *) owners.data;
+		lens[0] = (int) owners.len;
+		values[1] = (const char *) &pid;
+		lens[1] = sizeof(pid);
+		sent = PQsendQueryParams(link->conn, statement_text(SQL_RELEASE_OWNERS), 2, NULL, values, lens,
+								 formats, 1) && PQpipelineSync(link->conn);
 		lane->syncs = 2;
 		buf_free(&owners);
 	}

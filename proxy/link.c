@@ -143,8 +143,16 @@ conn_error(const PGconn *conn)
 	static char text[256];
 	size_t		used = 0;
 
+	/* several lines, some behind a tab, become one */
 	for (const char *p = PQerrorMessage(conn); *p != '\0' && used < sizeof(text) - 1; p++)
-		text[used++] = *p == '\n' ? ' ' : *p;
+	{
+		bool		blank = *p == '\n' || *p == '\t' || *p == ' ';
+
+		if (!blank)
+			text[used++] = *p;
+		else if (used > 0 && text[used - 1] != ' ')
+			text[used++] = ' ';
+	}
 	while (used > 0 && text[used - 1] == ' ')
 		used--;
 	text[used] = '\0';

@@ -35,6 +35,7 @@ static const struct sqlstate_class classes[] = {
 	{"57014", ERROR_BUSY},
 	{"55P03", ERROR_BUSY},
 	{"55006", ERROR_BUSY},
+	{"55000", ERROR_BUSY},		/* the extension's guard: library and catalog differ, not preloaded */
 	{"53", ERROR_BUSY},
 };
 
@@ -49,6 +50,17 @@ error_classify(const char *sqlstate)
 			return classes[i].error_class;
 	}
 	return ERROR_DEFECT;
+}
+
+enum error_class
+error_classify_statement(const char *sqlstate, const char *message)
+{
+	static const char gone[] = "cache lookup failed";
+
+	if (sqlstate != NULL && strcmp(sqlstate, "XX000") == 0 && message != NULL &&
+		strncmp(message, gone, sizeof(gone) - 1) == 0)
+		return ERROR_SCHEMA;
+	return error_classify(sqlstate);
 }
 
 void
@@ -99,7 +111,7 @@ refusal_internal(struct refusal *refusal, int shard_id, const char *sqlstate, co
 void
 refusal_from_error(struct refusal *refusal, int shard_id, const char *sqlstate, const char *message)
 {
-	switch (error_classify(sqlstate))
+	switch (error_classify_statement(sqlstate, message))
 	{
 		case ERROR_ENGINE:
 			refusal_engine(refusal, sqlstate, message);

@@ -24,6 +24,13 @@ enum error_class
 /* The class of an SQLSTATE; "" and NULL are ERROR_CONNECTION. */
 extern enum error_class error_classify(const char *sqlstate);
 
+/*
+ * The same of an error that a statement met: XX000 is ERROR_SCHEMA when it says
+ * that an object of the extension, known from a plan or a type, is gone (the
+ * extension was dropped and made anew; there is no SQLSTATE for it).
+ */
+extern enum error_class error_classify_statement(const char *sqlstate, const char *message);
+
 /* An answer that is not OK. */
 struct refusal
 {

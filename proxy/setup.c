@@ -18,6 +18,7 @@
 
 #define REFUSED_RETRY_MS	5000
 #define STEP_TIMEOUT_MS		60000
+#define REPEAT_MS			60000	/* the same failure to connect is logged so often */
 
 struct setup
 {
@@ -26,7 +27,11 @@ struct setup
 	enum statement step;
 	PGresult   *result;
 	char		claim[16];
+	char		available[32];	/* version that the server could install */
+	bool		library_is_old; /* and does not run yet */
 	struct deadline timer;		/* the step's, or until the next attempt */
+	char		said[256];		/* the last failure to connect that was logged */
+	uint64_t	said_at;
 };
 
 static void run(struct setup *setup, enum statement step);
@@ -88,12 +93,34 @@ judge_state(struct setup *setup, const PGresult *result)
 		refused(setup, "the extension wiggle is not available on its server; install pg_wiggle there");
 	else if (!installed)
 		run(setup, SQL_SETUP_CREATE);
-	else if (applies() && available && !current)
-		run(setup, SQL_SETUP_UPDATE);
+	else if (applies() && available && !current && !setup->library_is_old)
+	{
+		snprintf(setup->available, sizeof(setup->available), "%s",
+				 PQgetvalue(result, 0, SETUP_AVAILABLE));
+		run(setup, SQL_SETUP_LIBRARY);
+	}
 	else if (applies() && !has_path)
 		run(setup, SQL_SETUP_SEARCH_PATH);
 	else
 		run(setup, SQL_SETUP_IDENTITY);
+}
+
+/*
+ * A new package does not change the library that the server has loaded: the
+ * catalog is brought up to the library's version, never past it.
+ */
+static void
+judge_library(struct setup *setup, const PGresult *result)
+{
+	setup->library_is_old = strcmp(PQgetvalue(result, 0, 0), setup->available) != 0;
+	if (!setup->library_is_old)
+	{
+		run(setup, SQL_SETUP_UPDATE);
+		return;
+	}
+	log_warn("setup", "shard %d: version %s of wiggle is installed, but the server runs %s; restart it"
+			 " to update", setup->shard->entry->id, setup->available, PQgetvalue(result, 0, 0));
+	run(setup, SQL_SETUP_STATE);
 }
 
 static void
@@ -128,12 +155,24 @@ judge_identity(struct setup *setup, const PGresult *result)
 		refused(setup, why);
 		return;
 	}
+	if (strcmp(PQgetvalue(result, 0, IDENTITY_MAY_SERVE), "true") != 0)
+	{
+		snprintf(why, sizeof(why), "the role \"%s\" may not run what the proxy needs; run \"grant wiggle_admin"
+				 " to %s\" there", PQgetvalue(result, 0, IDENTITY_ROLE), PQgetvalue(result, 0, IDENTITY_ROLE));
+		refused(setup, why);
+		return;
+	}
 	snprintf(shard->system_id, sizeof(shard->system_id), "%s", system);
 	snprintf(shard->database, sizeof(shard->database), "%s", database);
 	snprintf(shard->version, sizeof(shard->version), "%s", PQgetvalue(result, 0, IDENTITY_LIBRARY));
 	if (strcmp(shard->version, PQgetvalue(result, 0, IDENTITY_CATALOG)) != 0)
-		log_warn("setup", "shard %d: the library is %s, the extension's catalog %s", shard->entry->id,
+	{
+		snprintf(why, sizeof(why), "the server runs version %s of the wiggle library, the database has version"
+				 " %s of the extension; restart the server, then run \"alter extension wiggle update\"",
 				 shard->version, PQgetvalue(result, 0, IDENTITY_CATALOG));
+		refused(setup, why);
+		return;
+	}
 	run(setup, PQgetisnull(result, 0, IDENTITY_SHARD_ID) ? SQL_SETUP_CLAIM : SQL_SETUP_UNLOCK);
 }
 
@@ -147,6 +186,9 @@ step_done(struct setup *setup, const PGresult *result)
 			break;
 		case SQL_SETUP_STATE:
 			judge_state(setup, result);
+			break;
+		case SQL_SETUP_LIBRARY:
+			judge_library(setup, result);
 			break;
 		case SQL_SETUP_CREATE:
 		case SQL_SETUP_UPDATE:
@@ -165,7 +207,7 @@ step_done(struct setup *setup, const PGresult *result)
 				refused(setup, "wiggle.shard() gave no row");
 			break;
 		case SQL_SETUP_CLAIM:
-			log_info("setup", "shard %d: claimed %s", setup->shard->entry->id,
+			log_info("setup", "shard %d: this is the database %s from now on", setup->shard->entry->id,
 					 target_name(setup->shard->target));
 			run(setup, SQL_SETUP_UNLOCK);
 			break;
@@ -192,9 +234,17 @@ step_failed(struct setup *setup, const PGresult *result)
 		run(setup, SQL_SETUP_IDENTITY);
 		return;
 	}
+	if (sqlstate != NULL && strcmp(sqlstate, "42501") == 0)
+		hint = setup->step == SQL_SETUP_CREATE || setup->step == SQL_SETUP_UPDATE
+			? "as a superuser run \"create extension wiggle\" (or \"alter extension wiggle update\")"
+			" there and grant wiggle_admin to the proxy's role, or let the proxy connect as a superuser"
+			: "grant wiggle_admin to the proxy's role there";
 	snprintf(why, sizeof(why), "%s%s%s", message ? message : "no message", hint ? "; " : "",
 			 hint ? hint : "");
-	if (error_class == ERROR_CONNECTION || error_class == ERROR_RETRY || error_class == ERROR_BUSY)
+	/* 55000 is the extension's own: a server that is not set up for it stays so until someone acts */
+	if (sqlstate == NULL || (strcmp(sqlstate, "55000") != 0 &&
+							 (error_class == ERROR_CONNECTION || error_class == ERROR_RETRY ||
+							  error_class == ERROR_BUSY)))
 		link_break(&setup->link, why);
 	else
 		refused(setup, why);
@@ -221,6 +271,7 @@ setup_up(struct link *link)
 {
 	struct setup *setup = link->owner;
 
+	setup->said[0] = '\0';
 	run(setup, applies() ? SQL_SETUP_LOCK : SQL_SETUP_STATE);
 }
 
@@ -263,16 +314,51 @@ setup_down(struct link *link, const char *why)
 	log_warn("setup", "shard %d: interrupted: %s", setup->shard->entry->id, why);
 }
 
+/*
+ * What to do about a refusal that does not mend itself; NULL for the others. libpq
+ * gives no SQLSTATE for a connection that was refused: its English text has to do,
+ * and in another language only the advice is missing.
+ */
+static const char *
+advice(const char *why)
+{
+	static const struct
+	{
+		const char *part;
+		const char *advice;
+	}			known[] = {
+		{"database \"", "create the database, or correct its name in the url"},
+		{"role \"", "create the role, or correct 'user' in the topology (WIGGLE_JDBC_USER)"},
+		{"password authentication failed", "correct user and password in the topology"
+		" (WIGGLE_JDBC_USER, WIGGLE_JDBC_PASSWORD)"},
+		{"no password supplied", "give a password in the topology (WIGGLE_JDBC_PASSWORD)"},
+		{"no pg_hba.conf entry", "allow this host, role and database in the server's pg_hba.conf"}
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+	{
+		bool		missing = i < 2;
+
+		if (strstr(why, known[i].part) != NULL && (!missing || strstr(why, "does not exist") != NULL))
+			return known[i].advice;
+	}
+	return NULL;
+}
+
 static void
 setup_failed(struct link *link, const char *sqlstate, const char *why)
 {
 	struct setup *setup = link->owner;
-	static struct log_gate gate;
+	const char *what = advice(why);
 
 	(void) sqlstate;
-	if (log_gate_open(&gate))
-		log_warn("setup", "shard %d: cannot connect to %s: %s", setup->shard->entry->id,
-				 target_name(setup->shard->target), why);
+	if (strcmp(setup->said, why) == 0 && loop_now() - setup->said_at < REPEAT_MS)
+		return;
+	snprintf(setup->said, sizeof(setup->said), "%s", why);
+	setup->said_at = loop_now();
+	log_line(what == NULL ? LOG_LEVEL_WARN : LOG_LEVEL_ERROR, "setup",
+			 "shard %d: cannot connect to %s, trying again: %s%s%s", setup->shard->entry->id,
+			 target_name(setup->shard->target), why, what == NULL ? "" : "; ", what == NULL ? "" : what);
 }
 
 static const struct link_ops setup_ops = {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "buf.h"
 #include "config.h"
@@ -312,8 +313,9 @@ create_shard(int index, struct wig_error *err)
 	shard->setup = setup_create(shard);
 	snprintf(name, sizeof(name), "shard %d", entry->id);
 	shard->health = health_add(name);
-	log_info("shard", "shard %d: up to %d primary and %d replica connection(s) per node, over %d"
-			 " replica(s)", entry->id, pool, entry->replicas * entry->replica_pool, entry->replicas);
+	log_info("shard", "shard %d: %s, up to %d connections from this process%s", entry->id,
+			 target_name(shard->target), shard->nlanes + sides + 1,
+			 entry->replicas > 0 ? "; its replicas are not used yet" : "");
 	return true;
 }
 
@@ -354,6 +356,19 @@ stop(void)
 	}
 }
 
+/* Before any generation has begun the first one is gone by: better than to refuse every start. */
+static void
+check_generations(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (topology->ngenerations > 0 && !topology->single &&
+		topology->generations[0].active_from_ms > (int64_t) now.tv_sec * 1000)
+		log_warn("topology", "no generation is active yet: until its activeFrom new instances go by"
+				 " generation %lld all the same", (long long) topology->generations[0].id);
+}
+
 bool
 shards_start(struct topology *document, void (*serving) (void), void (*refused) (const char *reason),
 			 struct wig_error *err)
@@ -363,6 +378,7 @@ shards_start(struct topology *document, void (*serving) (void), void (*refused) 
 	topology = document;
 	on_serving = serving;
 	on_refused = refused;
+	check_generations();
 	shards = xcalloc((size_t) topology->nshards, sizeof(*shards));
 	for (int i = 0; i < topology->nshards; i++)
 	{

@@ -179,10 +179,10 @@ answered(struct side *side)
 	struct question *question = side->asked;
 	PGresult   *result = side->result;
 	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
-	enum error_class error_class = error_classify(sqlstate);
+	const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+	enum error_class error_class = error_classify_statement(sqlstate, message);
 	bool		answers = PQresultStatus(result) == PGRES_TUPLES_OK ||
 		PQresultStatus(result) == PGRES_COMMAND_OK;
-	const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
 	struct refusal refusal;
 
 	side->asked = NULL;

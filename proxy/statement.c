@@ -48,7 +48,7 @@ static const char *const texts[STATEMENTS] = {
 	" from wiggle.batch($1::wiggle.batch_starts, $2::wiggle.batch_runs, $3::wiggle.batch_fails,"
 	" $4::wiggle.batch_beats, $5::wiggle.batch_releases, $6::wiggle.batch_polls,"
 	" $7::wiggle.batch_events)",
-	[SQL_RELEASE_OWNERS] = "select wiggle.release_owners($1::pg_catalog.text[])",
+	[SQL_RELEASE_OWNERS] = "select wiggle.release_owners($1::pg_catalog.text[], $2::pg_catalog.int4)",
 	[SQL_SESSION_LANE] = SESSION,
 	[SQL_SESSION_SIDE] = SESSION,
 	[SQL_LISTEN] = "listen wiggle_ready; listen wiggle_event; listen wiggle_outbox",
@@ -63,12 +63,16 @@ static const char *const texts[STATEMENTS] = {
 	" pg_catalog.unnest(r.setconfig) c where d.datname = pg_catalog.current_database()"
 	" and r.setrole = 0 and c like 'search_path=%wiggle%')",
 	[SQL_SETUP_CREATE] = "create extension if not exists wiggle",
+	[SQL_SETUP_LIBRARY] = "select library from wiggle.version()",
 	[SQL_SETUP_UPDATE] = "alter extension wiggle update",
 	[SQL_SETUP_SEARCH_PATH] =
 	"do $$ begin execute pg_catalog.format('alter database %I set search_path = \"$user\", public, wiggle',"
 	" pg_catalog.current_database()); end $$",
 	[SQL_SETUP_IDENTITY] =
-	"select shard_id::text, system_id::text, database::text, library_version::text, catalog_version::text"
+	"select shard_id::text, system_id::text, database::text, library_version::text, catalog_version::text,"
+	" (select pg_catalog.bool_and(pg_catalog.has_function_privilege(p.oid, 'execute'))::text"
+	"  from pg_catalog.pg_proc p where p.pronamespace = 'wiggle'::pg_catalog.regnamespace"
+	"  and p.proname in ('batch', 'release_owners', 'register', 'instances', 'cancel')), session_user::text"
 	" from wiggle.shard()",
 	[SQL_SETUP_CLAIM] = "select wiggle.shard_claim($1::pg_catalog.int4)",
 	[SQL_SETUP_UNLOCK] = "select pg_catalog.pg_advisory_unlock(" SETUP_LOCK_KEY ")",

@@ -19,7 +19,7 @@
 enum statement
 {
 	SQL_BATCH,					/* seven composites, binary; rows of wiggle.batch_result */
-	SQL_RELEASE_OWNERS,			/* text[] */
+	SQL_RELEASE_OWNERS,			/* text[], int4: the lost session's pid */
 	SQL_SESSION_LANE,			/* $1 lock, $2 statement timeout (ms); shard identity */
 	SQL_SESSION_SIDE,			/* the same for side connections */
 	SQL_LISTEN,
@@ -28,6 +28,7 @@ enum statement
 	SQL_SETUP_LOCK,
 	SQL_SETUP_STATE,
 	SQL_SETUP_CREATE,
+	SQL_SETUP_LIBRARY,			/* the loaded library's version, text */
 	SQL_SETUP_UPDATE,
 	SQL_SETUP_SEARCH_PATH,
 	SQL_SETUP_IDENTITY,
@@ -69,7 +70,9 @@ enum identity_column
 	IDENTITY_SYSTEM,
 	IDENTITY_DATABASE,
 	IDENTITY_LIBRARY,
-	IDENTITY_CATALOG
+	IDENTITY_CATALOG,
+	IDENTITY_MAY_SERVE,			/* SQL_SETUP_IDENTITY alone: 'true' when the role may run what is needed */
+	IDENTITY_ROLE				/* SQL_SETUP_IDENTITY alone: the session's role */
 };
 
 /* Columns of SQL_SETUP_STATE, as text. */

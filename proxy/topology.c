@@ -10,6 +10,7 @@
 
 #include <jansson.h>
 
+#include "nearest.h"
 #include "topology.h"
 #include "topology_url.h"
 
@@ -54,7 +55,7 @@ check_keys(json_t *object, const char *const *known, const char *where, struct w
 			found = strcmp(known[i], key) == 0;
 		if (found)
 			continue;
-		near = topology_nearest(key, known);
+		near = wig_nearest(key, known);
 		return wig_fail(err, "%s has the unknown key '%.60s'%s%s%s", where, key,
 						near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 	}

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "nearest.h"
 #include "topology.h"
 #include "topology_url.h"
 
@@ -117,7 +118,7 @@ translate_parameter(char **out, size_t *used, const char *name, size_t name_len,
 					append(out, used, value, value_len) &&
 					append(out, used, "&", 1)) || wig_fail(err, "out of memory");
 	}
-	near = topology_nearest(key, libpq_parameters);
+	near = wig_nearest(key, libpq_parameters);
 	return wig_fail(err, "%s has the unknown parameter '%s'%s%s%s; remove it or correct it", what, key,
 					near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
 }
@@ -138,7 +139,13 @@ topology_url(const char *url, const char *what, struct wig_error *err)
 		rest += 11;
 	else
 	{
-		wig_fail(err, "%s must begin with postgresql:// or jdbc:postgresql://", what);
+		const char *scheme_end = strstr(url, "://");
+
+		/* only the scheme: what follows may be a password */
+		wig_fail(err, "%s must begin with postgresql:// or jdbc:postgresql://%s%.*s%s", what,
+				 scheme_end == NULL ? "" : ", not with ",
+				 scheme_end == NULL ? 0 : (int) (scheme_end - url < 40 ? scheme_end - url : 40), url,
+				 scheme_end == NULL ? "" : "://");
 		return NULL;
 	}
 	query = strchr(rest, '?');
@@ -222,54 +229,6 @@ topology_interpolate(const char *text, const char *what,
 		return NULL;
 	}
 	return out;
-}
-
-/* Levenshtein distance of two short words, ignoring case; 99 for long ones. */
-static int
-distance(const char *a, const char *b)
-{
-	int			row[33];
-	size_t		na = strlen(a);
-	size_t		nb = strlen(b);
-
-	if (na > 32 || nb > 32)
-		return 99;
-	for (size_t j = 0; j <= nb; j++)
-		row[j] = (int) j;
-	for (size_t i = 1; i <= na; i++)
-	{
-		int			diagonal = row[0];
-
-		row[0] = (int) i;
-		for (size_t j = 1; j <= nb; j++)
-		{
-			int			replace = diagonal + (strncasecmp(&a[i - 1], &b[j - 1], 1) != 0);
-			int			best = row[j] < row[j - 1] ? row[j] + 1 : row[j - 1] + 1;
-
-			diagonal = row[j];
-			row[j] = replace < best ? replace : best;
-		}
-	}
-	return row[nb];
-}
-
-const char *
-topology_nearest(const char *word, const char *const *candidates)
-{
-	const char *best = NULL;
-	int			best_distance = 4;
-
-	for (int i = 0; candidates[i] != NULL; i++)
-	{
-		int			d = distance(word, candidates[i]);
-
-		if (d < best_distance && d < (int) strlen(candidates[i]))
-		{
-			best_distance = d;
-			best = candidates[i];
-		}
-	}
-	return best;
 }
 
 /* Days from 1970-01-01 to the given day of the proleptic Gregorian calendar. */

@@ -91,7 +91,8 @@ select wt.refused(definition) from unnest(array[
 	'{"workflow":"w","steps":[{"task":"a"},{"task":"a"}]}', '{"workflow":"w","version":0,"steps":[{"task":"a"}]}',
 	'{"workflow":"w","steps":[{"sleep":"1 day"}]}', '{"workflow":"w","steps":[{"task":"a","retry":"sometimes"}]}',
 	'{"workflow":"w","steps":[{"task":"a","retry":{"max":3}}]}', '{"workflow":"w","steps":[{"fork":{"one":[{"task":"a"}]}}]}',
-	'{"workflow":"w","steps":[{"do_while":{"while":"g","body":[]}}]}', '{"workflow":"w","steps":[{"task":""}]}']) definition;
+	'{"workflow":"w","steps":[{"do_while":{"while":"g","body":[]}}]}', '{"workflow":"w","steps":[{"task":""}]}',
+	'{"workflo":"w","steps":[{"task":"a"}]}', '{"workflow":"w","steps":[{"task":"a"},{"task":"greet","retyr":"none"}]}']) definition;
 
 -- Text that no client could read back
 select wt.refused('{"workflow":"w\u0000","steps":[{"task":"a"}]}'), wt.refused('{"workflow":"\ud83e","steps":[{"task":"a"}]}');

@@ -75,3 +75,11 @@ update wiggle.wf_timer set due_at = due_at - interval '5 minutes' where instance
 select wt.mask(id), reason, node from wiggle.stuck;
 rollback;
 select * from wt.finish();
+
+-- What a person sees: the protocol's words, and below them what was asked for
+\set SHOW_CONTEXT never
+select wiggle.instance('wfi_nowhere');
+select wiggle.tokens('wfi_nowhere');
+select wiggle.cancel('wfi_nowhere');
+select wiggle.complete('tok_nowhere-1', 'me');
+select wiggle.instances(status => 'done');

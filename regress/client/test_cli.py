@@ -83,10 +83,22 @@ class Instances(CommandTest):
         listed = self.prints("list", "--correlation-id", "mine/" + name)
         self.assertEqual([i["id"] for i in listed], [started["instance_id"]])
         self.assertEqual(self.prints("cancel", started["instance_id"], "--reason", "ordered twice"),
-                         {"cancelled": started["instance_id"]})
+                         {"cancelled": started["instance_id"], "status": "CANCELLED"})
         text = self.ends(0, "get", started["instance_id"]).stdout
         self.assertRegex(text, r"(?m)^status +CANCELLED$")
         self.assertRegex(text, r"(?m)^reason +ordered twice$")
+
+    def test_cancelling_what_has_ended_says_so(self):
+        name = self.register({"sleep": "1ms"})
+        ended = self.prints("start", name, "--wait")["id"]
+        self.assertEqual(self.ends(0, "cancel", ended).stdout, "%s had already ended: COMPLETED\n" % ended)
+        self.assertEqual(self.prints("cancel", ended), {"cancelled": ended, "status": "COMPLETED"})
+        running = self.prints("start", self.register({"task": "a"}))["instance_id"]
+        self.assertEqual(self.ends(0, "cancel", running).stdout, "cancelled %s\n" % running)
+
+    def test_tokens_show_failures(self):
+        running = self.prints("start", self.register({"task": "a"}))["instance_id"]
+        self.assertRegex(self.ends(0, "get", running).stdout, r"(?m)^NODE +KIND +STATUS +ACTIVITY +FAILURES +LAST ERROR$")
 
     def test_plain_start_prints_the_id_alone(self):
         name = self.register({"task": "a"})
@@ -152,6 +164,8 @@ class Refusals(CommandTest):
                 (("start", "a", "--context", "{"), "--context: not valid JSON"),
                 (("start", "a", "--context", '{"a":"\\u0000"}'), "U+0000"),
                 (("start", "a", "--context", "@/no/such/file"), "cannot open"),
+                (("list", "--status", "done"), "unknown status 'done'; use RUNNING, COMPLETED"),
+                (("list", "--version"), "unknown option --version"),
                 (("list", "--limit", "x"), "--limit must be a whole number"),
                 (("--server", "a:b:c", "list"), "host:port"),
                 (("--server", "127.0.0.1:99999", "list"), "host:port"),
@@ -164,14 +178,15 @@ class Refusals(CommandTest):
 
     def test_the_server_refuses(self):
         self.assertIn("workflow 'no such' not found (NOT_FOUND)", self.ends(1, "start", "no such").stderr)
-        self.assertIn("instance not found (NOT_FOUND)", self.ends(1, "get", "wfi.s0.01m446vf3rya1rekthaps4").stderr)
-        self.assertIn("(NOT_FOUND)", self.ends(1, "cancel", "nonsense").stderr)
-        self.assertIn("(INVALID_ARGUMENT)", self.ends(1, "list", "--status", "asleep").stderr)
+        for arguments in (("get", "wfi.s0.01m446vf3rya1rekthaps4"), ("cancel", "nonsense"), ("get", "x", "--wait")):
+            self.assertEqual("wiggle: instance not found: '%s' (NOT_FOUND); \"wiggle list\" shows the instances\n"
+                             % arguments[1], self.ends(1, *arguments).stderr)
+        self.ends(0, "list", "--status", "running")
 
     def test_nobody_answers(self):
         server = "127.0.0.1:%d" % free_port()
         done = self.ends(3, "list", server=server, WIGGLE_RPC_MAX_ATTEMPTS="2", WIGGLE_RPC_RETRY_DELAY_MILLIS="1")
-        self.assertIn("no answer from %s: connection refused" % server, done.stderr)
+        self.assertIn("no answer from %s: connection refused; is wiggle-proxy running there?" % server, done.stderr)
         done = self.ends(3, "list", server="no-such-host.invalid", WIGGLE_RPC_MAX_ATTEMPTS="1")
         self.assertIn("is not known", done.stderr)
 
@@ -179,7 +194,8 @@ class Refusals(CommandTest):
         second = "127.0.0.1:%d" % world.proxy.second_port
         done = wiggle("list", server=second, WIGGLE_RPC_MAX_ATTEMPTS="1")
         self.assertEqual(done.returncode, 3, done.stderr)
-        self.assertIn("no answer from", done.stderr)
+        self.assertIn("no answer from %s: the connection was lost before a word of gRPC was said; "
+                      "is it wiggle-proxy's port?" % second, done.stderr)
 
     def test_a_scheme_is_ignored(self):
         self.ends(0, "list", server="http://%s/" % world.proxy.address)
@@ -199,3 +215,5 @@ class Help(CommandTest):
     def test_version(self):
         self.assertRegex(self.ends(0, "version").stdout, r"^wiggle \d+\.\d+")
         self.assertRegex(self.prints("version")["version"], r"^\d+\.\d+")
+        self.assertEqual(self.ends(0, "--version").stdout, self.ends(0, "version").stdout)
+        self.assertIn("--version", self.ends(0, "--help").stdout)

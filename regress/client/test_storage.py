@@ -261,6 +261,25 @@ class Schema(OwnWorld):
         self.assertEqual(self.shards[1].psql("select shard_id from wiggle.shard()"), "1")
         self.refused(grpc.StatusCode.NOT_FOUND, "instance not found", self.client.get, instance)
 
+    def test_an_extension_made_anew_in_one_transaction(self):
+        """Prepared statements then name types that are gone, which no SQLSTATE tells."""
+        name = self.define("a")
+        self.start_on(1, name)
+        self.client.poll(name, max=1)
+        definition = self.shards[1].psql("select wiggle.definition('%s')" % name)
+        self.shards[1].psql("begin; drop extension wiggle cascade; create extension wiggle;"
+                            " select wiggle.shard_claim(1); select wiggle.register('%s'); commit" % definition)
+
+        def serves_again():
+            try:
+                self.start_on(1, name)
+                return True
+            except grpc.RpcError as e:
+                self.assertEqual(e.code(), grpc.StatusCode.UNAVAILABLE, e.details())
+                return False
+        wait_for(serves_again, 30, "the shard to serve again")
+        wait_for(self.proxy.ready, 30, "readiness")
+
 
 class Sizes(OwnWorld):
     def test_a_full_answer_is_packed_by_bytes(self):
@@ -376,6 +395,64 @@ class Startup(ClientTest):
         self.refuses(topology(self.shard), "the database belongs to no shard yet", "wiggle.shard_claim(0)", **verify)
         self.shard.psql("select wiggle.shard_claim(0)")
         self.proxy_for(topology(self.shard), **verify).start()
+
+    def test_what_cannot_mend_itself_is_named_once_with_what_to_do(self):
+        for change, message, advice in (
+                ({"password": "wrong"}, "password authentication failed", "WIGGLE_JDBC_PASSWORD"),
+                ({"user": "nobody-here"}, "password authentication failed", "WIGGLE_JDBC_USER"),
+                ({"url": "postgresql://127.0.0.1:%d/missing" % self.shard.port}, 'database "missing" does not exist',
+                 "create the database, or correct its name")):
+            with self.subTest(change=change):
+                document = topology(self.shard)
+                document["shards"][0]["primary"].update(change)
+                proxy = Proxy(world.AREA, document, name=fresh_name("wrong"), WIGGLE_STARTUP_TIMEOUT_MILLIS=2000)
+                self.addCleanup(proxy.stop)
+                proxy.start(wait=False)
+                wait_for(lambda p=proxy: "0 of 1 shards can be used" in p.log(), 20, "the end of patience")
+                said = [line for line in proxy.log().splitlines() if "cannot connect" in line]
+                self.assertEqual(len(said), 1, said)
+                self.assertIn(message, said[0])
+                self.assertIn(advice, said[0])
+                self.assertIn("ERROR", said[0])
+                self.assertNotIn("\\x", said[0])
+
+    def test_a_library_that_is_not_preloaded(self):
+        bare = world.make_shard("startup-bare", "shared_preload_libraries = ''")
+        self.addCleanup(bare.stop)
+        self.refuses(topology(bare), "wiggle must be loaded via shared_preload_libraries",
+                     "Add wiggle to shared_preload_libraries and restart the server")
+        self.assertEqual(bare.psql("select count(*) from pg_extension where extname = 'wiggle'"), "0")
+
+    def test_the_role_that_a_proxy_needs(self):
+        self.shard.psql("create role plain login password 'plain'")
+        document = topology(self.shard)
+        document["shards"][0]["primary"].update(user="plain", password="plain")
+        self.refuses(document, "permission denied", "create extension wiggle", "grant wiggle_admin")
+        self.shard.psql("create extension wiggle")
+        self.refuses(document, "permission denied for schema wiggle", "grant wiggle_admin to the proxy's role there")
+        self.shard.psql("grant wiggle_client, wiggle_worker to plain")
+        self.refuses(document, 'the role "plain" may not run what the proxy needs; run "grant wiggle_admin to plain"')
+        self.shard.psql("grant wiggle_admin to plain")
+        proxy = self.proxy_for(document).start()
+        client = Client(proxy.address)
+        self.addCleanup(client.close)
+        name = fresh_name()
+        client.register(flow(name, "a"))
+        instance = client.start(name)
+        client.report(client.poll_one(name), {})
+        self.assertEqual(client.status(instance), "COMPLETED")
+        client.call("CancelInstance", instance_id=instance)
+
+    def test_no_generation_is_active_yet(self):
+        document = topology(self.shard, generations=[
+            {"id": 1, "activeFrom": "2999-01-01T00:00:00Z", "weights": {"0": 1}}])
+        proxy = self.proxy_for(document).start()
+        self.assertIn("no generation is active yet", proxy.log())
+
+    def test_settings_of_the_command_are_not_remarked_on(self):
+        proxy = self.proxy_for(topology(self.shard), WIGGLE_URL="x", WIGGLE_RPC_MAX_ATTEMPTS="2",
+                               WIGGLE_PROT="1").start()
+        self.assertIn("without effect unless the topology names them: WIGGLE_PROT\n", proxy.log())
 
     def test_a_shard_that_is_down_does_not_keep_the_others_from_starting(self):
         other = world.make_shard("startup-down")

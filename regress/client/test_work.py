@@ -9,7 +9,7 @@ import time
 import world
 from harness import TREE, Proxy, free_port, topology, wait_for
 from test_cli import CommandTest, shorthand
-from wigclient import fresh_name
+from wigclient import flow, fresh_name
 
 NONE = {"retry": "none"}
 
@@ -183,6 +183,7 @@ steps:
                 ("steps: {a: {run: b, retries: 1}}", "unknown key 'retries'"),
                 ("steps: {/a: b}", "must be STEP or WORKFLOW/STEP"),
                 ("queues: a\nsteps: {a: b}", "'queues' must be a list"),
+                ("dir: nope\nsteps: {a: b}", "the folder where commands run ('dir'), "),
                 ("queues: [a]", "no steps to serve")):
             with self.subTest(text=text):
                 worker = Worker(self, config=text)
@@ -221,8 +222,8 @@ class Failures(WorkTest):
         self.assertEqual(done["tokens"][0]["attempt"], 3)
 
     def test_output_that_is_no_context(self):
-        self.fails("echo oops", "its output is no context: the JSON text is refused at byte 1: a value is expected",
-                   retry={"retry": "forever"})
+        self.fails("echo oops", "its output is no context: the JSON text is refused at byte 1: a value is expected; "
+                   "it begins with 'oops'", retry={"retry": "forever"})
         self.fails("printf '{\"a\":\"\\377\"}'", "its output is no context: the JSON text is refused at byte 7: **")
 
     def test_too_much_output(self):
@@ -237,7 +238,7 @@ class Failures(WorkTest):
         name = self.define({"task": "a", **NONE})
         self.serve(name, config="steps: {a: [./no-such-file]}")
         done = self.run_one(name, status="FAILED")
-        self.assertEqual(done["error"], "a: the command cannot be run: no such file or directory")
+        self.assertEqual(done["error"], "a: the command cannot be run: no such file or directory: ./no-such-file")
 
     def test_nobody_knows_the_step(self):
         name = self.define({"task": "unknown"})
@@ -252,6 +253,109 @@ class Failures(WorkTest):
         self.run_one(name)
         for pid in map(int, self.read(pids).split()):
             wait_for(lambda pid=pid: not alive(pid), what="the end of process %d" % pid)
+
+
+class Idle(WorkTest):
+    """A worker whose polls come back empty, or that has one step running, still listens."""
+
+    def setUp(self):
+        super().setUp()
+        # Longer than what a worker takes for an answer that came too soon.
+        self.mine = Proxy(world.AREA, topology(*world.shards), name=fresh_name("idle"),
+                          WIGGLE_LONGPOLL_MAX_MILLIS=5100).start()
+        self.addCleanup(self.mine.stop)
+
+    def metric(self, name):
+        return sum(float(line.rsplit(" ", 1)[1]) for line in self.mine.http("/metrics")[1].splitlines()
+                   if line.startswith(name))
+
+    def listens(self):
+        wait_for(lambda: self.metric("wiggle_proxy_parked_polls") == 1, 2, "a parked poll")
+
+    def completes_soon(self, name):
+        begun = time.monotonic()
+        self.run_one(name)
+        self.assertLess(time.monotonic() - begun, 2)
+
+    def test_empty_polls_are_followed_by_others(self):
+        name = self.define({"task": "a"})
+        self.serve(name, "a=true", server=self.mine.address)
+        for answered in (1, 2):
+            wait_for(lambda n=answered: self.metric('wiggle_proxy_call_seconds_count{method="PollTasks"') >= n,
+                     15, "%d answered polls" % answered)
+            self.listens()
+        self.completes_soon(name)
+
+    def test_a_short_step_beside_a_long_one(self):
+        name = self.define({"task": "long"})
+        quick = self.define({"task": "quick"})
+        begun, go = self.file("begun"), self.file("go")
+        self.serve(name, "long=touch %s; until [ -e %s ]; do sleep 0.02; done" % (begun, go), "quick=true",
+                   arguments=("--queue", quick), server=self.mine.address)
+        long = self.prints("start", name)["instance_id"]
+        wait_for(lambda: os.path.exists(begun), what="the long step's start")
+        self.listens()
+        self.completes_soon(quick)
+        self.assertEqual(self.prints("get", long)["status"], "RUNNING")
+        with open(go, "w", encoding="utf-8"):
+            pass
+        self.becomes(long, "COMPLETED")
+
+    def test_a_failure_that_needs_no_command_is_told_at_once(self):
+        name = self.define({"task": "unknown"})
+        self.serve(name, "other=true", server=self.mine.address)
+        self.listens()
+        begun = time.monotonic()
+        self.run_one(name, status="FAILED")
+        self.assertLess(time.monotonic() - begun, 2)
+
+
+class Queues(WorkTest):
+    """Which queues a worker takes steps of when it is given none."""
+
+    def test_those_of_the_workflows_that_its_steps_name(self):
+        mine, late, other = self.define({"task": "a"}, {"gate": "b", "queue": fresh_name("special")}), \
+            fresh_name("late"), self.define({"task": "a"})
+        foreign = self.prints("start", other)["instance_id"]
+        worker = Worker(self, "--step", mine + "/a=true", "--step", mine + "/b=true", "--step", late + "/a=true")
+        worker.says("queues of the workflows they name")
+        self.run_one(mine)
+        worker.says("workflow '%s' is not registered; looking again" % late)
+        self.ends(0, "register", "-", stdin=shorthand(late, {"task": "a"}))
+        self.run_one(late)
+        worker.says("workflow '%s' is there now" % late)
+        shown = self.prints("get", foreign)
+        self.assertEqual((shown["status"], shown["tokens"][0]["status"]), ("RUNNING", "READY"))
+        worker.signal()
+        self.assertEqual(worker.ends(), 0)
+
+    def test_steps_of_no_queue_are_found_too(self):
+        name = fresh_name("bare")
+        definition = flow(name, "a")
+        definition["queues"] = []
+        del definition["nodes"][0]["queue"]
+        self.client.register(definition)
+        worker = Worker(self, "--step", name + "/a=true")
+        self.run_one(name)
+        worker.signal()
+        self.assertEqual(worker.ends(), 0)
+
+    def test_a_server_that_is_away_is_asked_again(self):
+        port = free_port()
+        name = self.define({"task": "a"})
+        worker = Worker(self, "--step", name + "/a=true", server="127.0.0.1:%d" % port)
+        worker.says("cannot ask 127.0.0.1:%d for the queues of workflow '%s'" % (port, name))
+        proxy = Proxy(world.AREA, topology(*world.shards), name=fresh_name("away"), WIGGLE_PORT=port).start()
+        self.addCleanup(proxy.stop)
+        self.run_one(name)
+
+    def test_steps_of_any_workflow_mean_every_queue_and_that_is_said(self):
+        # Against a port where nobody listens: every queue is everybody's here.
+        worker = Worker(self, "--step", "a=true", server="127.0.0.1:%d" % free_port())
+        worker.says("takes the steps of every queue")
+        worker.says("queues all")
+        worker.signal()
+        self.assertEqual(worker.ends(), 0)
 
 
 class Leases(WorkTest):

@@ -316,6 +316,12 @@ def listed():
     built = make_list("sources")
     for path in sorted(set(sources) - set(built)):
         found(path, 1, "not listed in the Makefile's EXT_SRCS")
+    page = read("docs/sql.md")
+    for script in tracked("extension/wiggle--*.sql"):
+        for n, line in enumerate(read(script).split("\n"), 1):
+            made = re.match(r"create (?:or replace )?function (\w+)\(", line)
+            if made and "`%s(" % made.group(1) not in page:
+                found(script, n, "docs/sql.md does not name %s()" % made.group(1))
 
 
 # -------------------------------------------------------------- symbols

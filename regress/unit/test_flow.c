@@ -97,9 +97,9 @@ static void
 test_sleep(void **state)
 {
 	(void) state;
-	check_graph(HEAD "- sleep: 300ms\n- sleep: {for: 2 h, name: nap}\n- sleep: 1s\n- sleep: ' 3m '\n",
+	check_graph(HEAD "- sleep: 300ms\n- sleep: {for: 2 h, name: nap}\n- sleep: 1s\n  name: doze\n- sleep: ' 3m '\n",
 				"start n1; end5 END 'end'; n1 SLEEP 'sleep-300ms' >n2 300ms; n2 SLEEP 'nap' >n3 7200000ms; "
-				"n3 SLEEP 'sleep-1000ms' >n4 1000ms; n4 SLEEP 'sleep-180000ms' >end5 180000ms");
+				"n3 SLEEP 'doze' >n4 1000ms; n4 SLEEP 'sleep-180000ms' >end5 180000ms");
 }
 
 static void
@@ -404,7 +404,7 @@ static const struct
 	{HEAD "- await_signal: s\n  escalation: [{task: a}]\n", 4, "await_signal 's' escalation needs a timeout"},
 	{HEAD "- fork: {a: [{task: a}]}\n", 3, "fork needs at least two branches"},
 	{HEAD "- fork: {a: [{task: a}], b: []}\n", 3, "branch 'b' defines no steps"},
-	{HEAD "- fork: [a]\n", 3, "fork must be a mapping, got a list"},
+	{HEAD "- fork: [a]\n", 3, "fork needs at least two branches"},
 	{HEAD "- fork_each: {over: a, as: b, body: []}\n", 3, "fork_each body must not be empty"},
 	{HEAD "- fork_each: {as: b, body: [{task: a}]}\n", 3, "'over' is required"},
 	{HEAD "- {task: a, compensable: yes}\n", 3, "'compensable' must be true or false"},
@@ -418,6 +418,30 @@ static const struct
 	{HEAD "- choose: [{when: a}]\n", 3, "'case 'then'' is required"},
 	{HEAD "- choose: [{otherwise: {then: [{task: a}]}}]\n", 3, "choose needs at least one guarded case"},
 	{HEAD "- choose: [{otherwise: {then: [{task: a}]}}, {when: b, then: [{task: c}]}]\n", 3, "otherwise must be the last case"},
+	{HEAD "- task: a\n  retyr: {max: 3, backoff: 1s}\n", 4, "unknown key 'retyr' of step 'a'; did you mean 'retry'?"},
+	{HEAD "- task: a\n  note: b\n", 4, "unknown key 'note' of step 'a'"},
+	{"workflow: w\ndefaultQeue: q\nsteps: [{task: a}]", 2, "unknown key 'defaultQeue'; did you mean 'defaultQueue'?"},
+	{"workflow: w\nverison: 3\nsteps: [{task: a}]", 2, "unknown key 'verison'; did you mean 'version'?"},
+	{"workflo: a\nsteps: [{task: a}]", 1, "unknown key 'workflo'; did you mean 'workflow'?"},
+	{HEAD "- task: a\n  retry:\n    max: 1\n    backoff: 1s\n    maxBackof: 2s\n", 7,
+	"unknown key 'maxBackof' of retry; did you mean 'maxBackoff'?"},
+	{HEAD "- sleep: 1s\n  retry: none\n", 4, "'retry' cannot stand beside sleep; it goes with task, effect and gate"},
+	{HEAD "- sub_workflow: c\n  queue: q\n", 4, "'queue' cannot stand beside sub_workflow"},
+	{HEAD "- choose: [{when: a, then: [{task: b}]}]\n  queue: q\n", 4, "'queue' cannot stand beside choose"},
+	{HEAD "- sleep: 1s\n  nmae: x\n", 4, "unknown key 'nmae' of a sleep step; did you mean 'name'?"},
+	{HEAD "- sleep: {for: 1s, nam: x}\n", 3, "unknown key 'nam' of sleep; did you mean 'name'?"},
+	{HEAD "- await_signal: s\n  timout: 1s\n", 4, "unknown key 'timout' of step 's'; did you mean 'timeout'?"},
+	{HEAD "- sub_workflow: {name: a, workflw: b}\n", 3, "unknown key 'workflw' of sub_workflow; did you mean 'workflow'?"},
+	{HEAD "- fork_each: {over: a, as: b, combin: c, body: [{task: d}]}\n", 3,
+	"unknown key 'combin' of fork_each; did you mean 'combine'?"},
+	{HEAD "- do_while: {while: a, maxIteration: 2, body: [{task: b}]}\n", 3,
+	"unknown key 'maxIteration' of do_while; did you mean 'maxIterations'?"},
+	{HEAD "- choose: [{when: a, than: [{task: b}], then: [{task: c}]}]\n", 3,
+	"unknown key 'than' of a choose case; did you mean 'then'?"},
+	{HEAD "- choose: [{when: a, then: [{task: b}]}, {otherwise: {thn: [], then: [{task: c}]}}]\n", 3,
+	"unknown key 'thn' of otherwise; did you mean 'then'?"},
+	{HEAD "- fork:\n    a: [{task: a}]\n    b:\n    - task: b\n      qeue: q\n", 7, "unknown key 'qeue' of step 'b'; did you mean 'queue'?"},
+	{HEAD "- taks: a\n", 3, "keys were [taks]; did you mean 'task'?"},
 	{HEAD "- task: a\n  task: b\n", 4, "key 'task' stands twice in one mapping"},
 	{HEAD "- &x {task: a}\n- *x\n", 4, "aliases are not supported"},
 	{HEAD "- {<<: {task: a}}\n", 3, "merge keys are not supported"},
@@ -440,6 +464,53 @@ test_refusals(void **state)
 			fail_msg("accepted: %s", refusals[i].yaml);
 		if (strstr(err.message, refusals[i].message) == NULL || err.line != refusals[i].line)
 			fail_msg("%d: '%s' instead of %d: '%s'", err.line, err.message, refusals[i].line, refusals[i].message);
+	}
+}
+
+/* The place of a key that nobody knows is the key's, not its value's. */
+static void
+test_key_column(void **state)
+{
+	static const char yaml[] = "workflow: w\nsteps:\n  - task: x\n    retyr: {max: 3, backoff: 1s}\n";
+	struct wig_error err = {0};
+
+	(void) state;
+	assert_null(wig_flow_from_yaml(yaml, strlen(yaml), &err));
+	assert_int_equal(err.line, 4);
+	assert_int_equal(err.column, 5);
+	assert_string_equal(err.place, "");
+}
+
+/* JSON has no lines; the innermost step is the place. */
+static void
+test_place_in_json(void **state)
+{
+	static const struct
+	{
+		const char *steps;
+		const char *message;
+		const char *place;
+	}			cases[] = {
+		{"[{\"task\":\"a\"},{\"task\":\"greet\",\"retry\":{\"max\":1}}]", "'backoff' is required", "step 2 ('greet')"},
+		{"[{\"taks\":\"a\"}]", "keys were [taks]; did you mean 'task'?", "step 1"},
+		{"[5]", "step must be a mapping", "step 1"},
+		{"[[1]]", "step must be a mapping", "step 1"},
+		{"[{\"task\":\"a\"},{\"do_while\":{\"while\":\"w\",\"body\":[{\"task\":\"b\",\"x\":1}]}}]",
+		"unknown key 'x' of step 'b'", "step 1 ('b')"},
+		{"[]", "'steps' must not be empty", ""}
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	{
+		struct wig_error err = {0};
+		char		json[512];
+
+		snprintf(json, sizeof(json), "{\"workflow\":\"w\",\"steps\":%s}", cases[i].steps);
+		assert_null(wig_flow_from_json(json, strlen(json), &err));
+		if (strstr(err.message, cases[i].message) == NULL)
+			fail_msg("%s: %s", json, err.message);
+		assert_string_equal(err.place, cases[i].place);
 	}
 }
 
@@ -494,6 +565,8 @@ main(void)
 		cmocka_unit_test(test_json_is_the_same),
 		cmocka_unit_test(test_example),
 		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_key_column),
+		cmocka_unit_test(test_place_in_json),
 		cmocka_unit_test(test_deep_nesting),
 		cmocka_unit_test(test_too_many_nodes)
 	};

@@ -245,8 +245,9 @@ urls(void **state)
 	url("jdbc:postgresql://h/d?ssl=true&prepareThreshold=0&connectTimeout=3", "postgresql://h/d?sslmode=require&connect_timeout=3");
 	url("jdbc:postgresql://h/d?reWriteBatchedInserts=true", "postgresql://h/d");
 	url("postgresql:///d?host=/tmp", "postgresql:///d?host=/tmp");
-	url_refused("mysql://h/d", "must begin with postgresql:// or jdbc:postgresql://");
-	url_refused("jdbc:postgres://h/d", "must begin with");
+	url_refused("mysql://u:secret@h/d", "must begin with postgresql:// or jdbc:postgresql://, not with mysql://");
+	url_refused("h/d", "must begin with postgresql:// or jdbc:postgresql://");
+	url_refused("jdbc:postgres://h/d", ", not with jdbc:postgres://");
 	url_refused("postgresql://h/d?sslmod=require", "unknown parameter 'sslmod' (did you mean 'sslmode'?)");
 	url_refused("jdbc:postgresql://h/d?currentSchema=x", "which the proxy decides itself");
 }
