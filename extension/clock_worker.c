@@ -339,6 +339,9 @@ serve(void)
 		{
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
+			/* Settings say what is due: look at everything once. */
+			for (int i = 0; i < WIG_NPASSES; i++)
+				duties[i].next = 0;
 		}
 		if (told_to_leave())
 			return;

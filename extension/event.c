@@ -12,6 +12,7 @@
 
 #include "clock.h"
 #include "event.h"
+#include "guc.h"
 #include "shmem.h"
 #include "wake.h"
 
@@ -73,6 +74,9 @@ wig_event_append(WigWork *work, const WigInstance *inst, const char *type,
 		values[EVENT_PAYLOAD - 1] = PointerGetDatum(cstring_to_text_with_len(payload, payload_len));
 	wig_store_insert(work->store, WIG_TABLE_EVENT, EVENT_NATTS, values, nulls);
 	wig_wake_event();
+	if (wig_event_retention >= 0)
+		wig_wake_at(WIG_DEADLINE_RETENTION,
+					TimestampTzPlusMilliseconds(work->now, wig_event_retention * INT64CONST(60000)));
 }
 
 void
@@ -105,6 +109,14 @@ wig_event_lifecycle(WigWork *work, const WigInstance *inst, const char *type,
 int64
 wig_event_horizon(void)
 {
+	/* After a restart the log itself says where it stands. */
+	if (!wig_event_counter_known())
+	{
+		WigStore   *store = wig_store_open(false);
+
+		wig_event_counter_init(highest_seq(store));
+		wig_store_close(store);
+	}
 	return wig_lowest_open_event();
 }
 

@@ -27,6 +27,7 @@ typedef struct StepPlan
 {
 	int			node;
 	int			next;			/* -1: a loop ran over its budget */
+	bool		decision;		/* of a predicate */
 	const char *loops;			/* counts after it */
 	const char *context;		/* the view after it, NULL: untouched */
 	size_t		context_len;
@@ -208,6 +209,7 @@ plan_step(WigWork *work, const WigRun *run, const WigTask *task, int i, StepPlan
 
 	if (!verdict(step, run->complete, &value, refusal))
 		return false;
+	plan->decision = value;
 	if (!value)
 		plan->next = node->alt;
 	else if (node->loop_budget != 0 && !count_iteration(node, &plan->loops))
@@ -276,8 +278,14 @@ keep_traces(WigWork *work, const WigRun *run, WigTask *task, const StepPlan *ste
 
 	if (*view == NULL)
 		*view = wig_view_dispatched(work->store, &task->token);
-	if (wig_record_step_io)
-		wig_step_io_record(token, *view, &run->steps[i], step->context, step->context_len);
+	if (wig_record_step_io && node->kind == WIG_PREDICATE)
+	{
+		const char *decision = step->decision ? "true" : "false";
+
+		wig_step_io_record(token, *view, decision, strlen(decision));
+	}
+	else if (wig_record_step_io)
+		wig_step_io_record(token, *view, step->context, step->context_len);
 	if (undo)
 	{
 		text	   *after = step->context == NULL ? *view

@@ -289,6 +289,21 @@ wig_next_event(int64 (*floor) (void *arg), void *arg, TimestampTz now)
 	return next_number(&wig_database()->last_event, floor, arg, now);
 }
 
+bool
+wig_event_counter_known(void)
+{
+	return pg_atomic_read_u64(&wig_database()->last_event) != 0;
+}
+
+void
+wig_event_counter_init(int64 highest)
+{
+	uint64		unknown = 0;
+
+	(void) pg_atomic_compare_exchange_u64(&wig_database()->last_event, &unknown,
+										  (uint64) Max(highest, 1));
+}
+
 void
 wig_event_publish(void)
 {

@@ -141,6 +141,10 @@ extern int64 wig_next_no(int64 (*floor) (void *arg), void *arg, TimestampTz now)
 /* The next event number, likewise. */
 extern int64 wig_next_event(int64 (*floor) (void *arg), void *arg, TimestampTz now);
 
+/* Is the highest number known, or must the log be asked after a restart? */
+extern bool wig_event_counter_known(void);
+extern void wig_event_counter_init(int64 highest);
+
 /* Say, before taking one, that this transaction takes event numbers from here on;
  * take it back once it has ended. */
 extern void wig_event_publish(void);

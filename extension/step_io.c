@@ -31,13 +31,8 @@ recorded(const char *value, size_t len)
 }
 
 void
-wig_step_io_record(WigToken *token, const text *input, const WigStep *step,
-				   const char *context, size_t context_len)
+wig_step_io_record(WigToken *token, const text *input, const char *output, size_t output_len)
 {
 	token->input = recorded(VARDATA_ANY(input), VARSIZE_ANY_EXHDR(input));
-	token->output = NULL;
-	if (step->outcome == WIG_OUTCOME_PREDICATE)
-		token->output = pstrdup(step->value);
-	else if (context != NULL)
-		token->output = recorded(context, context_len);
+	token->output = output == NULL ? NULL : recorded(output, output_len);
 }

@@ -758,7 +758,7 @@ as $$
 	insert into wiggle.wf_node
 	values (id, name, (wiggle.version()).now, (wiggle.version()).now, workers, polls)
 	on conflict on constraint wf_node_pkey do update
-	set last_heartbeat = excluded.last_heartbeat, workers = excluded.workers, polls = excluded.polls
+	set name = excluded.name, last_heartbeat = excluded.last_heartbeat, workers = excluded.workers, polls = excluded.polls
 $$;
 comment on function node_beat(text, text, int, jsonb) is 'Not for applications: a proxy is alive.';
 
