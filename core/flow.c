@@ -593,7 +593,7 @@ static const struct operator operators[] = {
 	{"effect", compile_work, {"queue", "retry", "compensable"}},
 	{"fork", compile_fork, {"combine", "queue", "retry"}},
 	{"fork_each", compile_fork_each, {"combine", "queue", "retry"}},
-	{"gate", compile_work, {"queue", "retry"}},
+	{"gate", compile_work, {"queue", "retry", "compensable"}},
 	{"sleep", compile_sleep, {"name"}},
 	{"sub_workflow", compile_sub_workflow, {NULL}},
 	{"task", compile_work, {"queue", "retry", "compensable"}}
