@@ -17,133 +17,7 @@
 #include "nearest.h"
 #include "textbuf.h"
 
-#define MAX_NODES	10000
-
 static bool compile_steps(struct compiler *c, struct stream *s, value_t *steps);
-
-/* ---- nodes ---- */
-
-static bool
-name_is_taken(const struct compiler *c, const char *name)
-{
-	for (const struct draft *node = c->first; node != NULL; node = node->later)
-	{
-		if (node->kind != WIG_SLEEP && node->kind != WIG_FORK && node->kind != WIG_JOIN &&
-			node->kind != WIG_END && strcmp(node->name, name) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* The text "<a><separator><b>". */
-static const char *
-concat(struct compiler *c, const char *a, const char *separator, const char *b)
-{
-	size_t		size = strlen(a) + strlen(separator) + strlen(b) + 1;
-	char	   *text = wig_flow_allocate(c, size);
-
-	if (text != NULL)
-		snprintf(text, size, "%s%s%s", a, separator, b);
-	return text;
-}
-
-static struct draft *
-new_node(struct compiler *c, value_t *where, enum wig_kind kind, const char *name)
-{
-	static const char *const prefixes[] = {
-		[WIG_TASK] = "n", [WIG_PREDICATE] = "n", [WIG_SLEEP] = "n", [WIG_SIGNAL] = "n",
-		[WIG_SUB_WORKFLOW] = "n", [WIG_FORK] = "fork", [WIG_DYN_FORK] = "dynfork",
-		[WIG_JOIN] = "join", [WIG_END] = "end"
-	};
-	bool		addressed = kind != WIG_SLEEP && kind != WIG_FORK && kind != WIG_JOIN &&
-		kind != WIG_END;
-	struct draft *node;
-
-	if (c->nnodes >= MAX_NODES)
-	{
-		FAIL(c, where, "the workflow has more than %d nodes", MAX_NODES);
-		return NULL;
-	}
-	if (!wig_flow_check_width(c, where, "name", name, WIG_MAX_NAME))
-		return NULL;
-	if (addressed && name_is_taken(c, name))
-	{
-		FAIL(c, where, "duplicate step name '%s' in workflow %s", name, c->workflow);
-		return NULL;
-	}
-	node = wig_flow_allocate(c, sizeof(*node));
-	if (node == NULL)
-		return NULL;
-	snprintf(node->id, sizeof(node->id), "%s%d", prefixes[kind], ++c->nnodes);
-	node->kind = kind;
-	node->name = name;
-	if (c->last == NULL)
-		c->first = node;
-	else
-		c->last->later = node;
-	c->last = node;
-	return node;
-}
-
-/* A node that workers run: TASK or PREDICATE. */
-static struct draft *
-new_work(struct compiler *c, value_t *where, enum wig_kind kind, const char *name,
-		 const char *queue, const struct wig_retry *retry)
-{
-	struct draft *node = new_node(c, where, kind, name);
-
-	if (node == NULL)
-		return NULL;
-	node->activity = concat(c, c->workflow, "#", name);
-	node->queue = queue == NULL ? c->default_queue : queue;
-	node->retry = retry;
-	if (node->activity == NULL ||
-		!wig_flow_check_width(c, where, "workflow and step name", node->activity, WIG_MAX_ACTIVITY) ||
-		!wig_flow_check_width(c, where, "queue", node->queue, WIG_MAX_NAME))
-		return NULL;
-	return node;
-}
-
-static bool
-open_edge(struct compiler *c, struct stream *s, struct draft **edge)
-{
-	struct open_end *end = wig_flow_allocate(c, sizeof(*end));
-
-	if (end == NULL)
-		return false;
-	end->edge = edge;
-	end->next = s->open;
-	s->open = end;
-	return true;
-}
-
-/* What another stream left open is left open by this one too. */
-static void
-absorb(struct stream *s, struct stream *other)
-{
-	struct open_end **tail = &s->open;
-
-	while (*tail != NULL)
-		tail = &(*tail)->next;
-	*tail = other->open;
-	other->open = NULL;
-}
-
-static void
-wire_open(struct stream *s, struct draft *target)
-{
-	for (; s->open != NULL; s->open = s->open->next)
-		*s->open->edge = target;
-}
-
-/* Lead the stream to a node; the first one is where the stream starts. */
-static void
-attach(struct stream *s, struct draft *node)
-{
-	if (s->start == NULL)
-		s->start = node;
-	wire_open(s, node);
-}
 
 /* ---- operators: each lays out one step ---- */
 
@@ -163,24 +37,25 @@ compile_work(struct compiler *c, struct stream *s, value_t *step, const char *op
 	if (compensable && strcmp(op, "gate") == 0)
 		return FAIL(c, wig_flow_get(step, "compensable"),
 					"gate '%s' cannot be compensable: it changes nothing", name);
-	node = new_work(c, step, strcmp(op, "gate") == 0 ? WIG_PREDICATE : WIG_TASK, name,
-					queue, retry);
+	node = wig_flow_new_work(c, step, strcmp(op, "gate") == 0 ? WIG_PREDICATE : WIG_TASK, name,
+							 queue, retry);
 	if (node == NULL)
 		return false;
 	node->compensable = compensable;
-	attach(s, node);
+	wig_flow_attach(s, node);
 	if (node->kind == WIG_PREDICATE)
 	{
 		node->alt = s->join;
 		if (node->alt == NULL)
 		{
-			node->alt = new_node(c, step, WIG_END, "end");
-			if (node->alt == NULL || (node->alt->reason = concat(c, "gated", ":", name)) == NULL ||
+			node->alt = wig_flow_new_node(c, step, WIG_END, "end");
+			if (node->alt == NULL ||
+				(node->alt->reason = wig_flow_concat(c, "gated", ":", name)) == NULL ||
 				!wig_flow_check_width(c, step, "reason", node->alt->reason, WIG_MAX_NAME))
 				return false;
 		}
 	}
-	return open_edge(c, s, &node->next);
+	return wig_flow_open_edge(c, s, &node->next);
 }
 
 static bool
@@ -207,14 +82,14 @@ compile_sleep(struct compiler *c, struct stream *s, value_t *step, const char *o
 		char		millis[24];
 
 		snprintf(millis, sizeof(millis), "%" PRId64, ms);
-		name = concat(c, "sleep-", millis, "ms");
+		name = wig_flow_concat(c, "sleep-", millis, "ms");
 	}
-	node = name == NULL ? NULL : new_node(c, step, WIG_SLEEP, name);
+	node = name == NULL ? NULL : wig_flow_new_node(c, step, WIG_SLEEP, name);
 	if (node == NULL)
 		return false;
 	node->sleep_ms = ms;
-	attach(s, node);
-	return open_edge(c, s, &node->next);
+	wig_flow_attach(s, node);
+	return wig_flow_open_edge(c, s, &node->next);
 }
 
 static bool
@@ -232,11 +107,11 @@ compile_signal(struct compiler *c, struct stream *s, value_t *step, const char *
 		return false;
 	if (escalation != NULL && timeout == 0)
 		return FAIL(c, escalation, "await_signal '%s' escalation needs a timeout", name);
-	node = new_node(c, step, WIG_SIGNAL, name);
+	node = wig_flow_new_node(c, step, WIG_SIGNAL, name);
 	if (node == NULL)
 		return false;
 	node->sleep_ms = timeout;
-	attach(s, node);
+	wig_flow_attach(s, node);
 	if (escalation != NULL)
 	{
 		value_t    *steps = wig_flow_need_list(c, step, "escalation", "escalation");
@@ -247,8 +122,8 @@ compile_signal(struct compiler *c, struct stream *s, value_t *step, const char *
 			return FAIL(c, steps, "escalation branch of '%s' defines no steps", name);
 		node->alt = branch.start;
 	}
-	absorb(s, &branch);
-	return open_edge(c, s, &node->next);
+	wig_flow_absorb(s, &branch);
+	return wig_flow_open_edge(c, s, &node->next);
 }
 
 static bool
@@ -271,12 +146,12 @@ compile_sub_workflow(struct compiler *c, struct stream *s, value_t *step, const 
 		name = child = wig_flow_need_text(c, step, op);
 	if (child == NULL)
 		return false;
-	node = new_node(c, step, WIG_SUB_WORKFLOW, name);
+	node = wig_flow_new_node(c, step, WIG_SUB_WORKFLOW, name);
 	if (node == NULL)
 		return false;
 	node->activity = child;
-	attach(s, node);
-	return open_edge(c, s, &node->next);
+	wig_flow_attach(s, node);
+	return wig_flow_open_edge(c, s, &node->next);
 }
 
 /* A branch from its steps to the join; NULL when it is refused. */
@@ -292,7 +167,7 @@ compile_branch(struct compiler *c, value_t *steps, const char *name, struct draf
 		FAIL(c, steps, "branch '%s' defines no steps", name);
 		return NULL;
 	}
-	wire_open(&branch, join);
+	wig_flow_wire_open(&branch, join);
 	return branch.start;
 }
 
@@ -310,7 +185,7 @@ new_combine(struct compiler *c, value_t *step, const char *given, const char *de
 	if (given != NULL && (!wig_flow_optional_text(c, step, "queue", &queue) ||
 						  (retry = wig_flow_parse_retry(c, step)) == NULL))
 		return NULL;
-	return new_work(c, step, WIG_TASK, given != NULL ? given : derived, queue, retry);
+	return wig_flow_new_work(c, step, WIG_TASK, given != NULL ? given : derived, queue, retry);
 }
 
 /* Behind a join: the step that merges, and whatever it leaves open. */
@@ -320,7 +195,7 @@ append_combine(struct compiler *c, struct stream *s, struct draft *join, struct 
 	if (combine == NULL)
 		return false;
 	join->next = combine;
-	return open_edge(c, s, &combine->next);
+	return wig_flow_open_edge(c, s, &combine->next);
 }
 
 /*
@@ -357,11 +232,11 @@ compile_fork(struct compiler *c, struct stream *s, value_t *step, const char *op
 		return false;
 	if (value->n < 2)
 		return FAIL(c, value, "fork needs at least two branches");
-	fork = new_node(c, step, WIG_FORK, "fork");
-	join = fork == NULL ? NULL : new_node(c, step, WIG_JOIN, "join");
+	fork = wig_flow_new_node(c, step, WIG_FORK, "fork");
+	join = fork == NULL ? NULL : wig_flow_new_node(c, step, WIG_JOIN, "join");
 	if (join == NULL)
 		return false;
-	attach(s, fork);
+	wig_flow_attach(s, fork);
 	join->expected = value->n;
 	fork->branches = wig_flow_allocate(c, (size_t) value->n * sizeof(*fork->branches));
 	fork->arm_names = wig_flow_allocate(c, (size_t) value->n * sizeof(*fork->arm_names));
@@ -376,7 +251,7 @@ compile_fork(struct compiler *c, struct stream *s, value_t *step, const char *op
 		if (start == NULL)
 			return false;
 		fork->arm_names[fork->nbranches] = name;
-		combine_name = concat(c, combine_name, fork->nbranches == 0 ? "" : ",", name);
+		combine_name = wig_flow_concat(c, combine_name, fork->nbranches == 0 ? "" : ",", name);
 		if (combine_name == NULL)
 			return false;
 		fork->branches[fork->nbranches++] = start;
@@ -398,7 +273,7 @@ new_collect(struct compiler *c, value_t *step, const char *name, const char *for
 
 	if (combine == NULL)
 		return NULL;
-	combine->collect_key = concat(c, "__forEach__", "", fork_name);
+	combine->collect_key = wig_flow_concat(c, "__forEach__", "", fork_name);
 	return combine->collect_key == NULL ? NULL : combine;
 }
 
@@ -428,11 +303,11 @@ compile_fork_each(struct compiler *c, struct stream *s, value_t *step, const cha
 		return FAIL(c, body, "fork_each body must not be empty");
 	if (name == NULL)
 		name = as;
-	fork = new_node(c, step, WIG_DYN_FORK, name);
-	join = fork == NULL ? NULL : new_node(c, step, WIG_JOIN, "join");
+	fork = wig_flow_new_node(c, step, WIG_DYN_FORK, name);
+	join = fork == NULL ? NULL : wig_flow_new_node(c, step, WIG_JOIN, "join");
 	if (join == NULL)
 		return false;
-	attach(s, fork);
+	wig_flow_attach(s, fork);
 	fork->items_key = over;
 	fork->item_key = as;
 	fork->next = join;
@@ -442,7 +317,7 @@ compile_fork_each(struct compiler *c, struct stream *s, value_t *step, const cha
 		return false;
 	fork->nbranches = 1;
 	if (combine == NULL)
-		return open_edge(c, s, &join->next);
+		return wig_flow_open_edge(c, s, &join->next);
 	return append_combine(c, s, join, new_collect(c, step, combine, name));
 }
 
@@ -458,7 +333,7 @@ compile_case(struct compiler *c, struct stream *s, value_t *owner, struct draft 
 	if (branch.start == NULL)
 		return FAIL(c, steps, "a choose case defines no steps");
 	*edge = branch.start;
-	absorb(s, &branch);
+	wig_flow_absorb(s, &branch);
 	return true;
 }
 
@@ -499,7 +374,7 @@ compile_guards(struct compiler *c, value_t *cases, struct draft **guards, int *n
 			return false;
 		name = wig_flow_need_text(c, item, "when");
 		guards[*n] = name == NULL ? NULL
-			: new_work(c, item, WIG_PREDICATE, name, NULL, &wig_retry_forever);
+			: wig_flow_new_work(c, item, WIG_PREDICATE, name, NULL, &wig_retry_forever);
 		if (guards[*n] == NULL)
 			return false;
 		if (*n > 0)
@@ -525,7 +400,7 @@ compile_choose(struct compiler *c, struct stream *s, value_t *step, const char *
 	guards = wig_flow_allocate(c, (size_t) cases->n * sizeof(*guards));
 	if (guards == NULL || !compile_guards(c, cases, guards, &n, &otherwise))
 		return false;
-	attach(s, guards[0]);
+	wig_flow_attach(s, guards[0]);
 	entry = cases->first;
 	for (int i = 0; i < n; i++, entry = entry->next)
 	{
@@ -534,7 +409,7 @@ compile_choose(struct compiler *c, struct stream *s, value_t *step, const char *
 	}
 	if (otherwise != NULL)
 		return compile_case(c, s, otherwise, &guards[n - 1]->alt);
-	return open_edge(c, s, &guards[n - 1]->alt);
+	return wig_flow_open_edge(c, s, &guards[n - 1]->alt);
 }
 
 static bool
@@ -564,14 +439,14 @@ compile_do_while(struct compiler *c, struct stream *s, value_t *step, const char
 	}
 	if (!compile_steps(c, &loop, body))
 		return false;
-	guard = new_work(c, step, WIG_PREDICATE, name, NULL, &wig_retry_forever);
+	guard = wig_flow_new_work(c, step, WIG_PREDICATE, name, NULL, &wig_retry_forever);
 	if (guard == NULL)
 		return false;
 	guard->loop_budget = (int) budget;
 	guard->next = loop.start;
-	attach(s, loop.start);
-	wire_open(&loop, guard);
-	return open_edge(c, s, &guard->alt);
+	wig_flow_attach(s, loop.start);
+	wig_flow_wire_open(&loop, guard);
+	return wig_flow_open_edge(c, s, &guard->alt);
 }
 
 /* ---- steps ---- */
@@ -821,9 +696,9 @@ wig_flow_compile(const struct wig_flow_value *root, struct wig_arena *arena,
 	if (!compile_head(&c, root, &version) ||
 		!compile_steps(&c, &s, wig_flow_get(root, "steps")))
 		return NULL;
-	end = new_node(&c, root, WIG_END, "end");
+	end = wig_flow_new_node(&c, root, WIG_END, "end");
 	if (end == NULL)
 		return NULL;
-	wire_open(&s, end);
+	wig_flow_wire_open(&s, end);
 	return normalise(wig_flow_write(&c, s.start, version), err);
 }

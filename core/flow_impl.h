@@ -109,6 +109,37 @@ extern bool wig_flow_check_width(struct compiler *c, value_t *where, const char 
 /* The retry policy beside an operator; Wiggle's default is to retry for ever. */
 extern const struct wig_retry *wig_flow_parse_retry(struct compiler *c, value_t *step);
 
+/*
+ * Nodes and the edges between them (flow_node.c). Whatever returns a pointer or a
+ * bool gives NULL or false, with the error filled, when it cannot: no memory, a
+ * name given twice or too long, too many nodes.
+ */
+
+/* A node, numbered in the order of creation. */
+extern struct draft *wig_flow_new_node(struct compiler *c, value_t *where, enum wig_kind kind,
+									   const char *name);
+
+/* A node that workers run: TASK or PREDICATE. Without a queue, the workflow's. */
+extern struct draft *wig_flow_new_work(struct compiler *c, value_t *where, enum wig_kind kind,
+									   const char *name, const char *queue,
+									   const struct wig_retry *retry);
+
+/* Leave an edge to be wired to whatever comes next. */
+extern bool wig_flow_open_edge(struct compiler *c, struct stream *s, struct draft **edge);
+
+/* What another stream left open is left open by this one too. */
+extern void wig_flow_absorb(struct stream *s, struct stream *other);
+
+/* Point every open edge at a node. */
+extern void wig_flow_wire_open(struct stream *s, struct draft *target);
+
+/* Lead the stream to a node; the first one is where the stream starts. */
+extern void wig_flow_attach(struct stream *s, struct draft *node);
+
+/* The text "<a><separator><b>". */
+extern const char *wig_flow_concat(struct compiler *c, const char *a, const char *separator,
+								   const char *b);
+
 /* The nodes as a definition's JSON text (malloc), NULL without memory. */
 extern char *wig_flow_write(const struct compiler *c, const struct draft *start,
 							int64_t version);
