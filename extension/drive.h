@@ -30,7 +30,7 @@ typedef struct WigDrive
 
 /* Let a locked, RUNNING instance arrive somewhere and go on from there as far as
  * the server alone can. */
-extern void wig_drive(WigWork *work, WigInstance *inst, WigArrival at);
+extern void wig_drive(WigWork *work, WigInstance *inst, WigArrival first);
 
 /* For the functions of node kinds: one more arrival; and a token's beginnings. */
 extern void wig_drive_push(WigDrive *drive, WigArrival at);
