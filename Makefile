@@ -15,7 +15,8 @@ REGRESS = 00_helpers 01_install 02_definitions 03_validation 04_start 05_context
 	21_administrator 23_forks 24_foreach 25_shared 26_branches 27_signals 28_subworkflows 29_cascades 30_sagas 31_events 32_schedules 33_cron 34_retention 35_grouped 36_local 37_reading 40_sweep
 # Isolation specs of regress/isolation/specs.
 ISOLATION = claim_claim claim_cancel claim_expire report_expire report_cancel heartbeat_report \
-	start_start register_register batch_crossing old_snapshot graph_other_session
+	start_start register_register batch_crossing old_snapshot graph_other_session \
+	join_join signal_signal signal_deadline child_parent schedule_schedule compensate_expire event_horizon
 
 # The extension's own sources, and core/ compiled with the server's flags.
 EXT_SRCS = $(addprefix extension/,$(addsuffix .c, \
