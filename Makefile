@@ -67,7 +67,7 @@ QUIET_SUB = $(MAKE) --no-print-directory
 
 .PHONY: all extension programs core proxy cli install install-extension \
 	install-programs uninstall clean help \
-	deps stage demo check check-unit check-sql check-isolation check-tap \
+	deps stage demo check check-unit check-sql check-isolation check-property check-tap \
 	check-client installcheck lint bench asan
 
 all: extension programs
@@ -115,7 +115,7 @@ demo:
 	+@scripts/stage >/dev/null
 	@scripts/as-user demo scripts/demo
 
-SUITES = unit sql isolation tap client
+SUITES = unit sql isolation property tap client
 
 check: all
 	+@scripts/check $(SUITES)
