@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "definition.h"
-#include "hints.h"
 #include "output.h"
 #include "session.h"
 #include "source.h"
@@ -81,16 +80,6 @@ const struct command command_register = {
 	.run = run_register
 };
 
-/* A valid file may still say what nobody listens to. */
-static void
-warn(void *arg, const struct wig_error *hint)
-{
-	struct wig_error warning = {.line = hint->line, .column = hint->column};
-
-	snprintf(warning.message, sizeof(warning.message), "warning: %.480s", hint->message);
-	complain(EXIT_DONE, arg, &warning);
-}
-
 /* The definition in a file as JSON text (malloc); NULL after a complaint. */
 static char *
 load(const char *file)
@@ -106,8 +95,6 @@ load(const char *file)
 		json = source_definition(&text, &err);
 		if (json == NULL)
 			complain(EXIT_USAGE, file, &err);
-		else
-			hints_find(&text, warn, (void *) file);
 	}
 	buf_free(&text);
 	return json;

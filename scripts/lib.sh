@@ -19,6 +19,7 @@ exec_as_run_user() {
 	_path=$WIGGLE_PREFIX/bin:$WIGGLE_PGBIN:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin
 	set -- env -i PATH="$_path" HOME="$_home" USER="$(run_user)" LOGNAME="$(run_user)" \
 		LC_ALL=C.UTF-8 TZ="${TZ:-}" TERM="${TERM:-dumb}" CI="${CI:-}" \
+		PROPERTY_SEED="${PROPERTY_SEED:-}" PROPERTY_ROUNDS="${PROPERTY_ROUNDS:-}" PROPERTY_SECONDS="${PROPERTY_SECONDS:-}" \
 		PYTHON="${PYTHON:-/usr/bin/python3}" PYTHONDONTWRITEBYTECODE=1 \
 		WIGGLE_PREFIX="$WIGGLE_PREFIX" WIGGLE_PGBIN="$WIGGLE_PGBIN" \
 		WIGGLE_PGLIB="$WIGGLE_PGLIB" "$@"

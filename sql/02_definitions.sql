@@ -81,7 +81,7 @@ select n->'id' as id, n->'collectKey' as collect_key, n->'itemsKey' as items_key
   from jsonb_array_elements(wiggle.definition('each')->'nodes') n where n ? 'itemsKey';
 select created from wiggle.register(wiggle.definition('each'));
 
--- What this engine cannot run yet registers, and is refused at start.
+-- Every kind of node starts.
 select created from wiggle.register('{"name":"signals","version":1,"startNode":"s","nodes":[{"id":"s","kind":"SIGNAL","name":"paid","next":"e"},{"id":"e","kind":"END","success":true}]}');
 select created from wiggle.register('{"name":"children","version":1,"startNode":"s","nodes":[{"id":"s","kind":"SUB_WORKFLOW","name":"child","activity":"demo","next":"e"},{"id":"e","kind":"END","success":true}]}');
 select created from wiggle.register('{"name":"sagas","version":1,"startNode":"s","nodes":[{"id":"s","kind":"TASK","name":"pay","activity":"sagas#pay","compensable":true,"next":"e"},{"id":"e","kind":"END","success":true}]}');

@@ -98,7 +98,7 @@ class Instances(CommandTest):
 
     def test_tokens_show_failures(self):
         running = self.prints("start", self.register({"task": "a"}))["instance_id"]
-        self.assertRegex(self.ends(0, "get", running).stdout, r"(?m)^NODE +KIND +STATUS +ACTIVITY +FAILURES +LAST ERROR$")
+        self.assertRegex(self.ends(0, "get", running).stdout, r"(?m)^NODE +KIND +STATUS +ACTIVITY +FAILURES +DETAIL$")
 
     def test_plain_start_prints_the_id_alone(self):
         name = self.register({"task": "a"})

@@ -12,7 +12,6 @@
 
 #include <cmocka.h>
 
-#include "hints.h"
 #include "options.h"
 #include "output.h"
 #include "source.h"
@@ -318,55 +317,6 @@ collect_hint(void *arg, const struct wig_error *hint)
 	buf_printf(arg, "%d:%d %s\n", hint->line, hint->column, hint->message);
 }
 
-static void
-check_hints(const char *text, const char *expected)
-{
-	struct buf	file = BUF_INIT;
-	struct buf	hints = BUF_INIT;
-
-	buf_text(&file, text);
-	hints_find(&file, collect_hint, &hints);
-	assert_string_equal(buf_cstr(&hints), expected);
-	buf_free(&file);
-	buf_free(&hints);
-}
-
-static void
-test_hints(void **state)
-{
-	(void) state;
-	check_hints("workflow: w\nversion: 1\ndefaultQueue: q\nsteps:\n"
-				"- {task: a, queue: q, retry: {max: 1, backoff: 1s, multiplier: 2, maxBackoff: 1s, jitter: 0}, compensable: true}\n"
-				"- {gate: g, queue: q, retry: none}\n- sleep: {for: 1s, name: s}\n"
-				"- {await_signal: s, timeout: 1s, escalation: [{effect: e}]}\n- sub_workflow: {name: x, workflow: y}\n"
-				"- {fork: {anything: [{task: b}], more: [{task: c}]}, combine: d, queue: q, retry: none}\n"
-				"- {fork_each: {over: o, as: i, name: n, combine: t, body: [{task: f}]}, queue: q}\n"
-				"- choose: [{when: h, then: [{task: j}]}, {otherwise: {then: [{task: k}]}}]\n"
-				"- choose: [{when: l, then: [{task: m}]}, {otherwise: , then: [{task: o}]}]\n"
-				"- do_while: {while: p, maxIterations: 3, body: [{task: r}]}\n", "");
-	check_hints("workflow: w\nqueue: q\nsteps:\n- task: a\n  retires: none\n  retry: {max: 1, backof: 2s}\n"
-				"- gate: b\n  compensable: true\n",
-				"2:8 'queue' has no meaning in a workflow; known there: workflow, version, defaultQueue, steps\n"
-				"5:12 'retires' has no meaning beside task; known there: queue, retry, compensable\n"
-				"6:27 'backof' has no meaning in retry; known there: max, backoff, multiplier, maxBackoff, jitter\n"
-				"8:16 'compensable' has no meaning beside gate; known there: queue, retry\n");
-	check_hints("steps:\n- sleep: 1s\n  queue: q\n- fork:\n    a:\n    - effect: b\n      timeout: 1s\n"
-				"- do_while:\n    while: c\n    max: 3\n    body:\n    - task: d\n      as: e\n"
-				"- choose:\n  - when: f\n    than: []\n  - otherwise:\n      than: []\n",
-				"3:10 'queue' has no meaning beside sleep\n"
-				"7:16 'timeout' has no meaning beside effect; known there: queue, retry, compensable\n"
-				"10:10 'max' has no meaning in do_while; known there: while, body, maxIterations\n"
-				"13:11 'as' has no meaning beside task; known there: queue, retry, compensable\n"
-				"16:11 'than' has no meaning in a case of choose; known there: when, then\n"
-				"18:13 'than' has no meaning in otherwise; known there: then\n");
-	check_hints("{\"workflow\": \"w\",\n \"steps\": [{\"task\": \"a\", \"x\": 1}]}",
-				"2:31 'x' has no meaning beside task; known there: queue, retry, compensable\n");
-	check_hints("{\"name\": \"w\", \"nodes\": []}", "");
-	check_hints("- not\n- a workflow\n", "");
-	check_hints("a: [", "");
-	check_hints("", "");
-}
-
 /* ---- verdicts ---- */
 
 static void
@@ -602,7 +552,6 @@ main(void)
 		cmocka_unit_test(test_status),
 		cmocka_unit_test(test_duration_text),
 		cmocka_unit_test(test_places_in_json),
-		cmocka_unit_test(test_hints),
 		cmocka_unit_test(test_verdicts),
 		cmocka_unit_test(test_decisions_and_values),
 		cmocka_unit_test(test_long_last_words),
