@@ -195,7 +195,7 @@ plan_step(WigWork *work, const WigRun *run, const WigTask *task, int i, StepPlan
 {
 	const WigStep *step = &run->steps[i];
 	const struct wig_node *node = wig_graph_node(task->inst.graph, plan->node);
-	bool		value;
+	bool		value = false;
 
 	if (step->node_id != NULL && strcmp(step->node_id, node->id) != 0)
 		return wig_refuse(refusal, 409, "reported step %.64s but token %s is at %s", step->node_id,
