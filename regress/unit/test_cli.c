@@ -311,12 +311,6 @@ test_places_in_json(void **state)
 	}
 }
 
-static void
-collect_hint(void *arg, const struct wig_error *hint)
-{
-	buf_printf(arg, "%d:%d %s\n", hint->line, hint->column, hint->message);
-}
-
 /* ---- verdicts ---- */
 
 static void
