@@ -22,6 +22,8 @@
 #include "schedule.h"
 #include "start.h"
 
+/* One whose row somebody holds is looked at again after this. */
+#define BUSY_RETRY_USECS	(20 * 1000)
 /* A schedule that cannot fire (its workflow is not registered) is tried again. */
 #define FAILED_RETRY_USECS	(5 * USECS_PER_SEC)
 
@@ -232,5 +234,7 @@ wig_schedule_fire_due(TimestampTz now, int max, TimestampTz *next)
 	SPI_finish();
 	if (failed)
 		*next = Max(*next, now + FAILED_RETRY_USECS);
+	else if (n < max)
+		*next = Max(*next, now + BUSY_RETRY_USECS);
 	return failed ? 0 : n;
 }
