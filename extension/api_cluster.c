@@ -96,7 +96,8 @@ wig_rows_rewritten(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
 				 errmsg("wiggle.rows_rewritten() is a trigger function")));
-	if (wig_shared() != NULL)
+	/* The clock worker's own SQL (retention) is no news to it. */
+	if (wig_shared() != NULL && !wig_is_clock_worker())
 		wig_wake_rewritten();
 	return PointerGetDatum(NULL);
 }

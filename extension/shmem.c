@@ -231,6 +231,12 @@ wig_lifecycle_poke(void)
 		SetLatch(launcher);
 }
 
+bool
+wig_is_clock_worker(void)
+{
+	return mine != NULL && mine->worker_pid == MyProcPid;
+}
+
 void
 wig_launcher_wake(void)
 {

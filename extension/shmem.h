@@ -128,6 +128,9 @@ extern int	wig_shmem_max_queues(void);
 /* Databases or extensions came or went: the launcher and all workers look again. */
 extern void wig_lifecycle_poke(void);
 
+/* Is this process the clock worker of its database? */
+extern bool wig_is_clock_worker(void);
+
 /* Set the launcher's latch: a worker has gone. */
 extern void wig_launcher_wake(void);
 
