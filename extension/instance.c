@@ -63,6 +63,22 @@ read_row(WigStore *store, TupleTableSlot *row, int level, WigInstance *inst)
 				 errhint("Register that version again.")));
 }
 
+/*
+ * The row, or NULL. An update that is not HOT leaves two index entries, and a scan
+ * with SnapshotSelf can meet the new version before the other session commits and
+ * the old one after: it then sees neither. A scan begun after that commit sees the
+ * new one; a row would have to move during every one of these scans to be missed.
+ */
+static TupleTableSlot *
+find_row(WigStore *store, WigIndex index, Datum key)
+{
+	TupleTableSlot *row = NULL;
+
+	for (int scans = 0; row == NULL && scans < 3; scans++)
+		row = wig_store_fetch(store, index, &key, 1);
+	return row;
+}
+
 static bool
 lock_row(WigStore *store, TupleTableSlot *row, bool skip_locked, WigInstance *inst, bool *busy)
 {
@@ -88,7 +104,7 @@ wig_instance_lock(WigStore *store, const char *id, bool skip_locked,
 {
 	Datum		key = CStringGetTextDatum(id);
 
-	return lock_row(store, wig_store_fetch(store, WIG_INDEX_INSTANCE_ID, &key, 1),
+	return lock_row(store, find_row(store, WIG_INDEX_INSTANCE_ID, key),
 					skip_locked, inst, busy);
 }
 
@@ -98,7 +114,7 @@ wig_instance_lock_no(WigStore *store, int64 no, bool skip_locked,
 {
 	Datum		key = Int64GetDatum(no);
 
-	return lock_row(store, wig_store_fetch(store, WIG_INDEX_INSTANCE_NO, &key, 1),
+	return lock_row(store, find_row(store, WIG_INDEX_INSTANCE_NO, key),
 					skip_locked, inst, busy);
 }
 
@@ -106,7 +122,7 @@ bool
 wig_instance_read(WigStore *store, int64 no, WigInstance *inst)
 {
 	Datum		key = Int64GetDatum(no);
-	TupleTableSlot *row = wig_store_fetch(store, WIG_INDEX_INSTANCE_NO, &key, 1);
+	TupleTableSlot *row = find_row(store, WIG_INDEX_INSTANCE_NO, key);
 
 	if (row == NULL)
 		return false;
@@ -118,7 +134,7 @@ bool
 wig_instance_exists(WigStore *store, const char *id, WigInstance *inst)
 {
 	Datum		key = CStringGetTextDatum(id);
-	TupleTableSlot *row = wig_store_fetch(store, WIG_INDEX_INSTANCE_ID, &key, 1);
+	TupleTableSlot *row = find_row(store, WIG_INDEX_INSTANCE_ID, key);
 
 	if (row == NULL)
 		return false;
@@ -130,7 +146,7 @@ bool
 wig_instance_of_parent(WigStore *store, const char *token_id, WigInstance *inst)
 {
 	Datum		key = CStringGetTextDatum(token_id);
-	TupleTableSlot *row = wig_store_fetch(store, WIG_INDEX_INSTANCE_PARENT, &key, 1);
+	TupleTableSlot *row = find_row(store, WIG_INDEX_INSTANCE_PARENT, key);
 
 	if (row == NULL)
 		return false;
@@ -180,7 +196,7 @@ wig_instance_set_status(WigStore *store, WigInstance *inst, WigInstanceStatus st
 
 	/* Other instances may have passed through the slot since this one was locked. */
 	wig_store_step(store);
-	if (wig_store_fetch(store, WIG_INDEX_INSTANCE_NO, &key, 1) == NULL)
+	if (find_row(store, WIG_INDEX_INSTANCE_NO, key) == NULL)
 		elog(ERROR, "instance %s vanished under its lock", inst->id);
 
 	values[INSTANCE_STATUS - 1] = CStringGetTextDatum(wig_instance_status_name(status));

@@ -5,8 +5,8 @@
  * The hot path reads by exact key with SnapshotSelf: everything committed and
  * everything this transaction did. That is sound because callers hold the
  * instance's lock, so that no other session changes the instance's rows under
- * them; the exception, a claim that moves a row from wf_ready to wf_lease, is
- * spelled out where it matters (ready.c).
+ * them; the exceptions are spelled out where they matter: a claim that moves a row
+ * from wf_ready to wf_lease (ready.c), and finding the instance itself (instance.c).
  *
  * Writes go through the executor's simple-relation functions, as logical
  * replication's apply does, so that an administrator's index, trigger or
