@@ -23,10 +23,13 @@ import pq                                                   # noqa: E402
 from harness import TREE, Cluster, wait_for                 # noqa: E402
 
 WORKFLOWS = 10
-INSTANCES = 40
+INSTANCES = 60
 WORKERS = 4
 LEASE_MILLIS = 120000
-LAND_SECONDS = 90
+LAND_SECONDS = 60
+KILLS = 60                      # in a round; afterwards what is left lands in peace
+# Clock workers die in the first rounds only: each comes back twice as late as the one before.
+CLOCK_KILL_ROUNDS = 3
 
 POLL = """select task_id, lease_owner, instance_id, workflow, node_id, step_name, kind, attempt, context
   from wiggle.batch(null, null, null, null, null,
@@ -39,6 +42,10 @@ FINAL, ASKED_AGAIN = 1, 4
 RUN_PREDICATE, RUN_MERGE, RUN_NOTHING = 2, 1, 0
 
 
+class Stopped(Exception):
+    """The round is over; an answer that is still missing concerns nobody."""
+
+
 def array(values):
     """A PostgreSQL array literal."""
     def element(v):
@@ -49,8 +56,9 @@ def array(values):
 
 
 class Round:
-    def __init__(self, cluster, seed):
+    def __init__(self, cluster, seed, kill_clock):
         self.cluster = cluster
+        self.clock_kill_at = random.randrange(8) if kill_clock else None
         self.seed = seed
         self.random = random.Random(seed)
         self.world = {}
@@ -84,6 +92,8 @@ class Round:
         def loop():
             try:
                 body(*arguments)
+            except Stopped:
+                pass
             except Exception as error:              # pylint: disable=broad-except
                 self.trouble.append("%s: %r" % (body.__name__, error))
                 self.stop.set()
@@ -99,7 +109,7 @@ class Round:
                 self.lost += 1
                 again = True
                 if self.stop.wait(0.01):
-                    raise
+                    raise Stopped from None
             except pq.Refused as refused:
                 # The whole statement was undone: as it was, once more.
                 if refused.sqlstate not in ("40P01", "40001"):
@@ -165,7 +175,8 @@ class Round:
         for answer in answers:
             # An instance that has ended meanwhile cancels what was leased.
             if answer["code"] != "0" and not (answer["message"].endswith("is CANCELLED, not RUNNING") or again):
-                self.trouble.append("%s %s" % (answer["code"], answer["message"]))
+                told = (runs if answer["op"] == "r" else fails)[int(answer["item"])]
+                self.trouble.append("%s %s (%s)" % (answer["code"], answer["message"], told[0]))
 
     def send_signals(self):
         connection = self.connection("property_signals")
@@ -185,10 +196,9 @@ class Round:
     def kill(self):
         dice = random.Random(self.seed + 1)
         connection = self.connection("property_killer")
-        while not self.stop.wait(dice.uniform(0.02, 0.12)):
-            victim = dice.choice(["application_name like 'property_%' and pid <> pg_backend_pid()",
-                                  "application_name like 'property_%' and pid <> pg_backend_pid()",
-                                  "backend_type = 'wiggle clock worker'"])
+        while sum(self.kills.values()) < KILLS and not self.stop.wait(dice.uniform(0.005, 0.06)):
+            victim = ("backend_type = 'wiggle clock worker'" if sum(self.kills.values()) == self.clock_kill_at else
+                      "application_name like 'property_%' and pid <> pg_backend_pid()")
             rows = connection.rows("select backend_type, pg_terminate_backend(pid) from pg_stat_activity where "
                                    + victim + " order by random() limit 1")
             self.kills.update(row["backend_type"] for row in rows)
@@ -255,12 +265,12 @@ def main(area):
         cluster.psql("create extension wiggle")
         cluster.psql(helpers())
         given = os.environ.get("PROPERTY_SEED")
-        rounds = 1 if given else int(os.environ.get("PROPERTY_ROUNDS") or "8")
-        until = time.monotonic() + float(os.environ.get("PROPERTY_SECONDS") or "45")
-        for _ in range(rounds):
+        rounds = 1 if given else int(os.environ.get("PROPERTY_ROUNDS") or "25")
+        until = time.monotonic() + float(os.environ.get("PROPERTY_SECONDS") or "40")
+        for number in range(rounds):
             seed = int(given) if given else int.from_bytes(os.urandom(4), "big") >> 1
             began = time.monotonic()
-            this = Round(cluster, seed)
+            this = Round(cluster, seed, number < CLOCK_KILL_ROUNDS)
             wrong, summary = this.run()
             print("seed %d ... %s (%s %d killed, %d answers lost, %.1f s)" % (
                 seed, "FAILED" if wrong else "ok", summary, sum(this.kills.values()), this.lost, time.monotonic() - began), flush=True)
