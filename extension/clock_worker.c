@@ -22,6 +22,7 @@
 #include "postmaster/interrupt.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
+#include "storage/pmsignal.h"
 #include "storage/procsignal.h"
 #include "tcop/tcopprot.h"
 #include "utils/guc.h"
@@ -280,7 +281,18 @@ rest(long ms)
 		events |= WL_TIMEOUT;
 	(void) WaitLatch(MyLatch, events, ms, PG_WAIT_EXTENSION);
 	ResetLatch(MyLatch);
+	/* A latch that is set again and again hides the postmaster's death. */
+	if (!PostmasterIsAlive())
+		proc_exit(1);
 	CHECK_FOR_INTERRUPTS();
+}
+
+static void
+tell_launcher_it_works(void)
+{
+	SpinLockAcquire(&db->mutex);
+	db->worker_served = true;
+	SpinLockRelease(&db->mutex);
 }
 
 /*
@@ -313,6 +325,7 @@ serve(void)
 	uint32		lifecycle = pg_atomic_read_u32(&wig_shared()->lifecycle);
 	TimestampTz notified_at = 0;
 	volatile long error_rest = ERROR_REST_MS;
+	volatile bool told = false;
 	volatile Catalog catalog = CATALOG_OURS;
 	sigjmp_buf	on_error;
 
@@ -360,6 +373,9 @@ serve(void)
 		if (catalog == CATALOG_OURS)
 		{
 			sleep = do_duties();
+			if (!told)
+				tell_launcher_it_works();
+			told = true;
 			if (pg_atomic_read_u32(&db->any_ready) != 0 ||
 				pg_atomic_read_u32(&db->events_ready) != 0)
 			{

@@ -36,8 +36,6 @@
 
 #define FIRST_RESTART_MS	1000
 #define MAX_RESTART_MS		60000
-/* A worker that ran this long has earned a quick restart. */
-#define SETTLED_USECS		(60 * USECS_PER_SEC)
 /* No free background worker slot: try again after this. */
 #define NO_SLOT_RETRY_MS	5000
 
@@ -45,7 +43,6 @@ typedef struct Served
 {
 	Oid			oid;
 	BackgroundWorkerHandle *handle; /* NULL: no worker */
-	TimestampTz started_at;
 	TimestampTz restart_at;		/* WIG_NEVER: only when the lifecycle changes */
 	int			restart_ms;
 	bool		seen;			/* still in pg_database */
@@ -141,18 +138,21 @@ away_until(Oid oid)
 	return until;
 }
 
-/* What shared memory says of a database's worker, whoever started it. */
+/* What shared memory says of a database's worker, whoever started it; that it
+ * served is said once. */
 static void
-look_at_worker(Oid oid, bool *wanted, bool *running)
+look_at_worker(Oid oid, bool *wanted, bool *running, bool *served)
 {
 	WigDatabase *db = wig_database_find(oid);
 
-	*wanted = *running = false;
+	*wanted = *running = *served = false;
 	if (db == NULL)
 		return;
 	SpinLockAcquire(&db->mutex);
 	*wanted = db->worker_wanted;
 	*running = db->worker_pid != 0;
+	*served = db->worker_served;
+	db->worker_served = false;
 	SpinLockRelease(&db->mutex);
 }
 
@@ -180,7 +180,6 @@ start_worker(Served *s, TimestampTz now)
 				 errhint("Raise max_worker_processes: one for the launcher and one for each database with the extension.")));
 		return;
 	}
-	s->started_at = now;
 	s->restart_at = WIG_NEVER;
 }
 
@@ -194,6 +193,7 @@ check_worker(Served *s, TimestampTz now)
 	pid_t		pid;
 	bool		wanted;
 	bool		running;
+	bool		worked;
 
 	if (s->handle != NULL && GetBackgroundWorkerPid(s->handle, &pid) != BGWH_STOPPED)
 		return;
@@ -201,15 +201,13 @@ check_worker(Served *s, TimestampTz now)
 		pfree(s->handle);
 	s->handle = NULL;
 
-	look_at_worker(s->oid, &wanted, &running);
+	look_at_worker(s->oid, &wanted, &running, &worked);
 	if (running)
-	{
 		s->restart_at = WIG_NEVER;
-		s->started_at = now;
-	}
 	else if (wanted && s->restart_at == WIG_NEVER)
 	{
-		if (now - s->started_at > SETTLED_USECS)
+		/* The doubling is for workers that cannot get going. */
+		if (worked)
 			s->restart_ms = FIRST_RESTART_MS;
 		s->restart_at = TimestampTzPlusMilliseconds(now, s->restart_ms);
 		s->restart_ms = Min(s->restart_ms * 2, MAX_RESTART_MS);

@@ -9,7 +9,7 @@
  * Who may touch what:
  *	 WigShared.lock (LWLock)		which entry of databases[] belongs to whom
  *	 WigDatabase.queue_lock			queues[], everything inside them
- *	 WigDatabase.mutex				worker_latch, worker_pid, worker_wanted, leave_until
+ *	 WigDatabase.mutex				worker_latch, worker_pid, worker_wanted, worker_served, leave_until
  *	 atomics						by anyone
  * Locks are never held together, and never across anything that can wait.
  */
@@ -71,6 +71,7 @@ typedef struct WigDatabase
 	Latch	   *worker_latch;	/* NULL while no clock worker runs */
 	int			worker_pid;		/* 0 while none runs */
 	bool		worker_wanted;	/* the extension was found: restart the worker */
+	bool		worker_served;	/* it went through all its duties since it was started */
 	TimestampTz leave_until;	/* the worker keeps away (DROP DATABASE …) */
 
 	pg_atomic_uint64 last_no;	/* highest instance number handed out, 0 = unknown */

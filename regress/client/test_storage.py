@@ -1,5 +1,6 @@
 """What becomes of calls when databases stall, fail or hold too much."""
 import os
+import re
 import signal
 import subprocess
 import time
@@ -327,6 +328,23 @@ class Sizes(OwnWorld):
 class Crowds(OwnWorld):
     settings = {"WIGGLE_LANE_BATCH_ITEMS": 8}
 
+    def crowd(self, clients, name):
+        """Starts that wait behind held tables, so that both queues are long at once."""
+        holders = []
+        try:
+            for shard in self.shards:
+                holders.append(subprocess.Popen(["psql", "-X", "-q", "-A", "-t", "-d", shard.conninfo()],
+                                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+                holders[-1].stdin.write("begin; lock table wiggle.wf_instance in share mode; select 'held';\n")
+                holders[-1].stdin.flush()
+                self.assertEqual(holders[-1].stdout.readline(), "held\n")
+            calls = [client.future("StartInstance", timeout=60, workflow=name) for client in clients for _ in range(300)]
+            wait_for(lambda: self.metric("wiggle_proxy_lane_waiting_items") >= 800, 20, "starts to queue")
+        finally:
+            for holder in holders:
+                holder.communicate("rollback;\n")
+        return [call.result().instance_id for call in calls]
+
     def test_a_crowd_opens_further_lanes_and_loses_nothing(self):
         name = self.define("a")
         clients = [Client(self.proxy.address, options=[("grpc.use_local_subchannel_pool", 1)]) for _ in range(4)]
@@ -334,19 +352,13 @@ class Crowds(OwnWorld):
             self.addCleanup(client.close)
         ids = []
 
-        def starts(client):
-            calls = []
-            for _ in range(1500):
-                calls.append(client.future("StartInstance", timeout=60, workflow=name))
-                if len(calls) >= 300:
-                    ids.append(calls.pop(0).result().instance_id)
-            ids.extend(call.result().instance_id for call in calls)
-        threads = [self.in_background(starts, client) for client in clients]
-        for result in threads:
-            result(120)
-        self.assertEqual(len(set(ids)), 6000)
-        self.assertEqual(sum(int(s.psql("select count(*) from wf_instance")) for s in self.shards), 6000)
-        self.assertRegex(self.proxy.log(), r"spreads over \d lanes")
+        def spreads():
+            ids.extend(self.crowd(clients, name))
+            return re.search(r"spreads over \d lanes", self.proxy.log())
+        wait_for(spreads, 60, "another lane")
+        ids.extend(self.crowd(clients, name))
+        self.assertEqual(len(set(ids)), len(ids))
+        self.assertEqual(sum(int(s.psql("select count(*) from wf_instance")) for s in self.shards), len(ids))
 
 
 class Startup(ClientTest):
