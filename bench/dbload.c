@@ -22,6 +22,7 @@
 #include <libpq-fe.h>
 
 #include "ids.h"
+#include "number.h"
 
 #define MAX_BATCH	1024
 #define CONTEXT_MAX	1024
@@ -427,17 +428,6 @@ run(struct bench *b, int seconds)
 	}
 	printf("{\"steps_per_s\": %.1f, \"steps\": %lld, \"seconds\": %.2f, \"calls\": %lld, \"refused\": %lld}\n",
 		   (double) steps / elapsed, (long long) steps, elapsed, (long long) calls, (long long) b->refused);
-}
-
-static int
-number(const char *name, const char *text, int max)
-{
-	char	   *end;
-	long		n = strtol(text, &end, 10);
-
-	if (*text == '\0' || *end != '\0' || n < 1 || n > max)
-		errx(2, "--%s is 1 to %d, not '%s'", name, max, text);
-	return (int) n;
 }
 
 int

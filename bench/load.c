@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "h2client.h"
+#include "number.h"
 #include "samples.h"
 #include "wiggle.pb-c.h"
 
@@ -515,17 +516,6 @@ single(const struct options *options)
 		   whole.n, samples_ms(&whole, 50), samples_ms(&whole, 99), (long long) b.refused);
 	free(whole.us);
 	return bench_end(&b);
-}
-
-static int
-number(const char *name, const char *text, int max)
-{
-	char	   *end;
-	long		n = strtol(text, &end, 10);
-
-	if (*text == '\0' || *end != '\0' || n < 1 || n > max)
-		errx(2, "--%s is 1 to %d, not '%s'", name, max, text);
-	return (int) n;
 }
 
 int
