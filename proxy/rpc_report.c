@@ -314,18 +314,26 @@ take_report(struct call *call, ProtobufCMessage *message, ReportedRun *const *ru
 	start_runs(report, runs);
 }
 
+/* The call that takes any number of runs has two names. */
+static void
+take_many(struct call *call, const struct form *form)
+{
+	ProtobufCMessage *message =
+		message_request(call, &com__wiggle__proto__report_steps_request__descriptor);
+	const ReportStepsRequest *request = (const ReportStepsRequest *) message;
+
+	if (request != NULL)
+		take_report(call, message, request->runs, request->n_runs, form);
+}
+
 void
 rpc_report_steps(struct call *call)
 {
 	static const struct form form = {
 		"report requires at least one run", "report requires at least one step", reply_results
 	};
-	ProtobufCMessage *message =
-		message_request(call, &com__wiggle__proto__report_steps_request__descriptor);
-	const ReportStepsRequest *request = (const ReportStepsRequest *) message;
 
-	if (request != NULL)
-		take_report(call, message, request->runs, request->n_runs, &form);
+	take_many(call, &form);
 }
 
 void
@@ -334,12 +342,8 @@ rpc_advance_many(struct call *call)
 	static const struct form form = {
 		"advanceMany requires at least one run", "advance requires at least one step", reply_results
 	};
-	ProtobufCMessage *message =
-		message_request(call, &com__wiggle__proto__report_steps_request__descriptor);
-	const ReportStepsRequest *request = (const ReportStepsRequest *) message;
 
-	if (request != NULL)
-		take_report(call, message, request->runs, request->n_runs, &form);
+	take_many(call, &form);
 }
 
 void

@@ -54,7 +54,7 @@ struct writer
 };
 
 static bool put_value(struct writer *w, struct cursor in);
-static bool put_struct(struct writer *w, struct cursor in);
+static bool put_value(struct writer *w, struct cursor in);
 
 static bool
 read_varint(struct cursor *in, uint64_t *value)
@@ -284,15 +284,17 @@ put_number(struct writer *w, uint64_t bits)
 	return true;
 }
 
+/* A message whose field 1 repeats: ListValue's values, Struct's entries. */
 static bool
-put_list(struct writer *w, struct cursor in)
+put_members(struct writer *w, struct cursor in, int cost, const char brackets[2],
+			bool (*put_member) (struct writer *, struct cursor))
 {
 	struct field f;
 	bool		first = true;
 
-	if (!enter(w, ARRAY_COST))
+	if (!enter(w, cost))
 		return false;
-	buf_byte(w->out, '[');
+	buf_byte(w->out, (uint8_t) brackets[0]);
 	while (in.p < in.end)
 	{
 		if (!read_field(&in, &f))
@@ -302,11 +304,11 @@ put_list(struct writer *w, struct cursor in)
 		if (!first)
 			buf_byte(w->out, ',');
 		first = false;
-		if (!put_value(w, f.bytes))
+		if (!put_member(w, f.bytes))
 			return false;
 	}
-	buf_byte(w->out, ']');
-	w->nesting -= ARRAY_COST;
+	buf_byte(w->out, (uint8_t) brackets[1]);
+	w->nesting -= cost;
 	return true;
 }
 
@@ -335,27 +337,7 @@ put_entry(struct writer *w, struct cursor in)
 static bool
 put_struct(struct writer *w, struct cursor in)
 {
-	struct field f;
-	bool		first = true;
-
-	if (!enter(w, OBJECT_COST))
-		return false;
-	buf_byte(w->out, '{');
-	while (in.p < in.end)
-	{
-		if (!read_field(&in, &f))
-			return malformed(w);
-		if (f.number != 1 || f.type != WIRE_BYTES)
-			continue;
-		if (!first)
-			buf_byte(w->out, ',');
-		first = false;
-		if (!put_entry(w, f.bytes))
-			return false;
-	}
-	buf_byte(w->out, '}');
-	w->nesting -= OBJECT_COST;
-	return true;
+	return put_members(w, in, OBJECT_COST, "{}", put_entry);
 }
 
 static bool
@@ -391,7 +373,7 @@ put_value(struct writer *w, struct cursor in)
 		case VALUE_STRUCT:
 			return put_struct(w, last.bytes);
 		case VALUE_LIST:
-			return put_list(w, last.bytes);
+			return put_members(w, last.bytes, ARRAY_COST, "[]", put_value);
 		default:
 			buf_append(w->out, "null", 4);
 			return true;
