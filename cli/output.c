@@ -92,24 +92,6 @@ table_free(struct table *table)
 
 /* ---- JSON ---- */
 
-static void
-put_json_string(struct buf *out, const char *text)
-{
-	buf_byte(out, '"');
-	for (; *text != '\0'; text++)
-	{
-		unsigned char c = (unsigned char) *text;
-
-		if (c == '"' || c == '\\')
-			buf_byte(out, '\\');
-		if (c < 0x20)
-			buf_printf(out, "\\u%04x", c);
-		else
-			buf_byte(out, c);
-	}
-	buf_byte(out, '"');
-}
-
 /* The comma and the key before a value. */
 static void
 start_value(struct buf *out, const char *key)
@@ -118,7 +100,7 @@ start_value(struct buf *out, const char *key)
 		buf_byte(out, ',');
 	if (key == NULL)
 		return;
-	put_json_string(out, key);
+	buf_json(out, key);
 	buf_byte(out, ':');
 }
 
@@ -142,7 +124,7 @@ json_text(struct buf *out, const char *key, const char *text)
 	if (text == NULL)
 		buf_text(out, "null");
 	else
-		put_json_string(out, text);
+		buf_json(out, text);
 }
 
 void

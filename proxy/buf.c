@@ -100,6 +100,24 @@ buf_printf(struct buf *buf, const char *fmt,...)
 	}
 }
 
+void
+buf_json(struct buf *buf, const char *text)
+{
+	buf_byte(buf, '"');
+	for (; *text != '\0'; text++)
+	{
+		unsigned char c = (unsigned char) *text;
+
+		if (c == '"' || c == '\\')
+			buf_byte(buf, '\\');
+		if (c < 0x20)
+			buf_printf(buf, "\\u%04x", c);
+		else
+			buf_byte(buf, c);
+	}
+	buf_byte(buf, '"');
+}
+
 const char *
 buf_cstr(struct buf *buf)
 {

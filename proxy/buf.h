@@ -99,6 +99,9 @@ buf_u64(struct buf *buf, uint64_t v)
 extern void buf_printf(struct buf *buf, const char *fmt,...)
 			__attribute__((format(printf, 2, 3)));
 
+/* The text as a JSON string with its quotes; the text is UTF-8. */
+extern void buf_json(struct buf *buf, const char *text);
+
 /* Terminate with a NUL that is not counted in len; returns the text. */
 extern const char *buf_cstr(struct buf *buf);
 

@@ -59,24 +59,6 @@ health_ready(void)
 	return true;
 }
 
-static void
-put_text(struct buf *out, const char *text)
-{
-	buf_byte(out, '"');
-	for (; *text != '\0'; text++)
-	{
-		unsigned char c = (unsigned char) *text;
-
-		if (c == '"' || c == '\\')
-			buf_byte(out, '\\');
-		if (c < 0x20)
-			buf_printf(out, "\\u%04x", c);
-		else
-			buf_byte(out, c);
-	}
-	buf_byte(out, '"');
-}
-
 void
 health_write(struct buf *out, bool cluster)
 {
@@ -84,7 +66,7 @@ health_write(struct buf *out, bool cluster)
 	if (cluster)
 	{
 		buf_text(out, "\"node\":");
-		put_text(out, config.node_name);
+		buf_json(out, config.node_name);
 		buf_printf(out, ",\"version\":\"%s\",\"uptimeMillis\":%" PRIu64 ",", WIGGLE_VERSION,
 				   loop_now() - started_at);
 	}
@@ -93,9 +75,9 @@ health_write(struct buf *out, bool cluster)
 	for (const struct health *h = parts; h != NULL; h = h->next)
 	{
 		buf_text(out, h == parts ? "{\"name\":" : ",{\"name\":");
-		put_text(out, h->name);
+		buf_json(out, h->name);
 		buf_printf(out, ",\"ready\":%s,\"detail\":", h->ready ? "true" : "false");
-		put_text(out, h->detail);
+		buf_json(out, h->detail);
 		buf_byte(out, '}');
 	}
 	buf_text(out, "]}\n");
