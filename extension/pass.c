@@ -4,10 +4,7 @@
  */
 #include "wiggle.h"
 
-#include "access/xact.h"
 #include "miscadmin.h"
-#include "utils/memutils.h"
-#include "utils/resowner.h"
 #include "utils/timestamp.h"
 
 #include "clock.h"
@@ -28,6 +25,7 @@ typedef struct ClockItem
 {
 	bool		is_timer;
 	WigTimer	timer;			/* due_at is not used for a lease */
+	WigExpiry	outcome;
 } ClockItem;
 
 static WigExpiry
@@ -38,38 +36,15 @@ move_item(WigWork *work, const ClockItem *item)
 	return wig_expire_lease(work, item->timer.instance, item->timer.n);
 }
 
-/*
- * One item in a subtransaction and a unit of work of its own: its error is
- * logged and the others go on. False when it failed.
- */
-static bool
-move_carefully(const ClockItem *item, WigExpiry *outcome)
+/* A unit of work of its own for one item, in a subtransaction. */
+static void
+attempt_item(void *arg)
 {
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	volatile bool ok = true;
+	ClockItem  *item = arg;
+	WigWork    *work = wig_work_begin(false);
 
-	BeginInternalSubTransaction(NULL);
-	PG_TRY();
-	{
-		WigWork    *work = wig_work_begin(false);
-
-		*outcome = move_item(work, item);
-		wig_work_end(work);
-		ReleaseCurrentSubTransaction();
-	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(context);
-		EmitErrorReport();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-		ok = false;
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(context);
-	CurrentResourceOwner = owner;
-	return ok;
+	item->outcome = move_item(work, item);
+	wig_work_end(work);
 }
 
 /* Where nothing can be moved, because somebody holds the locks of a whole batch,
@@ -85,7 +60,7 @@ batch_size(const WigDuty *duty)
  * (n: none), *again when to look at such items again. True when some moved.
  */
 static bool
-move_items(WigDuty *duty, const ClockItem *items, int n, int *first_left, TimestampTz *again)
+move_items(WigDuty *duty, ClockItem *items, int n, int *first_left, TimestampTz *again)
 {
 	bool		careful = duty->careful;
 	WigWork    *work = careful ? NULL : wig_work_begin(false);
@@ -95,18 +70,17 @@ move_items(WigDuty *duty, const ClockItem *items, int n, int *first_left, Timest
 	*again = WIG_NEVER;
 	for (int i = 0; i < n; i++)
 	{
-		WigExpiry	outcome = WIG_EXPIRY_DONE;
 		TimestampTz left = WIG_NEVER;
 
 		CHECK_FOR_INTERRUPTS();
 		if (!careful)
 		{
 			wig_work_tick(work);
-			outcome = move_item(work, &items[i]);
+			items[i].outcome = move_item(work, &items[i]);
 		}
-		else if (!move_carefully(&items[i], &outcome))
+		else if (!wig_work_attempt(attempt_item, &items[i]))
 			left = wig_now() + FAILED_RETRY_USECS;
-		if (outcome == WIG_EXPIRY_BUSY)
+		if (items[i].outcome == WIG_EXPIRY_BUSY)
 			left = wig_now() + BUSY_RETRY_USECS;
 		if (left == WIG_NEVER)
 			continue;
@@ -125,7 +99,7 @@ pass_timers(WigDuty *duty, TimestampTz now)
 {
 	int			max = batch_size(duty);
 	WigTimer   *due = palloc(sizeof(WigTimer) * max);
-	ClockItem	   *items = palloc(sizeof(ClockItem) * max);
+	ClockItem  *items = palloc(sizeof(ClockItem) * max);
 	WigStore   *store = wig_store_open(false);
 	TimestampTz next;
 	TimestampTz again;
@@ -135,7 +109,7 @@ pass_timers(WigDuty *duty, TimestampTz now)
 
 	wig_store_close(store);
 	for (int i = 0; i < n; i++)
-		items[i] = (ClockItem) {true, due[i]};
+		items[i] = (ClockItem) {true, due[i], WIG_EXPIRY_DONE};
 	moved = move_items(duty, items, n, &left, &again);
 
 	/* Not before the first timer that is still there, however old it is. */
@@ -152,7 +126,7 @@ pass_leases(WigDuty *duty, TimestampTz now)
 	int			max = batch_size(duty);
 	int64	   *instances = palloc(sizeof(int64) * max);
 	int32	   *ns = palloc(sizeof(int32) * max);
-	ClockItem	   *items = palloc(sizeof(ClockItem) * max);
+	ClockItem  *items = palloc(sizeof(ClockItem) * max);
 	WigStore   *store = wig_store_open(false);
 	TimestampTz next;
 	TimestampTz again;
@@ -162,7 +136,7 @@ pass_leases(WigDuty *duty, TimestampTz now)
 
 	wig_store_close(store);
 	for (int i = 0; i < n; i++)
-		items[i] = (ClockItem) {false, {0, instances[i], ns[i]}};
+		items[i] = (ClockItem) {false, {0, instances[i], ns[i]}, WIG_EXPIRY_DONE};
 	moved = move_items(duty, items, n, &left, &again);
 	duty->next = moved ? Min(again, next) : (n > 0 ? again : next);
 	return n == max && moved;

@@ -4,15 +4,12 @@
  */
 #include "wiggle.h"
 
-#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "commands/async.h"
 #include "common/pg_prng.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
-#include "utils/memutils.h"
-#include "utils/resowner.h"
 #include "utils/timestamp.h"
 
 #include "clock.h"
@@ -21,6 +18,7 @@
 #include "mint.h"
 #include "schedule.h"
 #include "start.h"
+#include "work.h"
 
 /* One whose row somebody holds is looked at again after this. */
 #define BUSY_RETRY_USECS	(20 * 1000)
@@ -130,8 +128,10 @@ move_on(const DueSchedule *s, TimestampTz next)
 }
 
 static void
-fire(const DueSchedule *s, TimestampTz now)
+fire(void *arg)
 {
+	const DueSchedule *s = arg;
+	TimestampTz now = wig_now();
 	char	   *correlation = psprintf("schedule:%s", s->id);
 	int32		shard;
 
@@ -143,35 +143,6 @@ fire(const DueSchedule *s, TimestampTz now)
 		start_here(s, correlation);
 	else
 		leave_in_outbox(s, correlation, shard, now);
-}
-
-/* False when it failed; the error is logged and the others go on. */
-static bool
-fire_carefully(const DueSchedule *s, TimestampTz now)
-{
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	volatile bool ok = true;
-
-	BeginInternalSubTransaction(NULL);
-	PG_TRY();
-	{
-		MemoryContextSwitchTo(context);
-		fire(s, now);
-		ReleaseCurrentSubTransaction();
-	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(context);
-		EmitErrorReport();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-		ok = false;
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(context);
-	CurrentResourceOwner = owner;
-	return ok;
 }
 
 static DueSchedule *
@@ -228,7 +199,7 @@ wig_schedule_fire_due(TimestampTz now, int max, TimestampTz *next)
 	for (int i = 0; i < n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		failed |= !fire_carefully(&due[i], now);
+		failed |= !wig_work_attempt(fire, &due[i]);
 	}
 	*next = next_due();
 	SPI_finish();

@@ -4,6 +4,10 @@
  */
 #include "wiggle.h"
 
+#include "access/xact.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
+
 #include "clock.h"
 #include "ids.h"
 #include "ready.h"
@@ -102,6 +106,34 @@ wig_work_withdraw(WigWork *work, int64 instance, int32 n)
 		}
 	}
 	return false;
+}
+
+bool
+wig_work_attempt(void (*action) (void *arg), void *arg)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	volatile bool ok = true;
+
+	BeginInternalSubTransaction(NULL);
+	PG_TRY();
+	{
+		MemoryContextSwitchTo(context);
+		action(arg);
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		EmitErrorReport();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		ok = false;
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+	return ok;
 }
 
 char *

@@ -67,6 +67,12 @@ extern bool wig_work_withdraw(WigWork *work, int64 instance, int32 n);
 
 extern void wig_work_add_errand(WigWork *work, bool drive_child, const WigInstance *inst);
 
+/*
+ * Run the action in a subtransaction. False when it raised an error: everything
+ * it did is undone, the error is in the server's log, and the caller goes on.
+ */
+extern bool wig_work_attempt(void (*action) (void *arg), void *arg);
+
 /* The queue under which a node's tokens wait: "" when it names none. */
 extern const char *wig_node_queue(const struct wig_node *node);
 
