@@ -97,6 +97,22 @@ static void arm_sweep(struct lane *lane);
 
 /* ---- the queue ---- */
 
+static void
+enqueue(struct lane *lane, struct item *item)
+{
+	queue_push(&lane->queue, item);
+	metric_set(lane->waiting, lane->queue.n);
+}
+
+static struct item *
+dequeue(struct lane *lane)
+{
+	struct item *item = queue_pop(&lane->queue);
+
+	metric_set(lane->waiting, lane->queue.n);
+	return item;
+}
+
 bool
 lane_submit(struct lane *lane, struct item *item)
 {
@@ -106,7 +122,7 @@ lane_submit(struct lane *lane, struct item *item)
 		return false;
 	item->since = loop_now();
 	item->unknown = false;
-	queue_push(&lane->queue, item);
+	enqueue(lane, item);
 	arm_sweep(lane);
 	return true;
 }
@@ -140,7 +156,7 @@ void
 lane_move(struct lane *from, struct lane *to)
 {
 	while (from->queue.head != NULL)
-		queue_push(&to->queue, queue_pop(&from->queue));
+		enqueue(to, dequeue(from));
 	while (from->replays != NULL)
 	{
 		struct batch *batch = from->replays;
@@ -159,10 +175,10 @@ lane_spread(struct lane *from, struct lane *const *lanes, int n)
 
 	for (int i = 0; i < count; i++)
 	{
-		struct item *item = queue_pop(&from->queue);
+		struct item *item = dequeue(from);
 		struct lane *to = lanes[item->hash % (uint32_t) n];
 
-		queue_push(&to->queue, item);
+		enqueue(to, item);
 		arm_sweep(to);
 	}
 }
@@ -185,7 +201,7 @@ sweep(struct deadline *deadline)
 
 	while (lane->queue.head != NULL && now - lane->queue.head->since >= patience)
 	{
-		struct item *item = queue_pop(&lane->queue);
+		struct item *item = dequeue(lane);
 
 		*last = item;
 		last = &item->next;
@@ -307,7 +323,7 @@ form_batch(struct lane *lane)
 	while (lane->queue.head != NULL && taken < most &&
 		   (taken == 0 || bytes + lane->queue.head->bytes <= (size_t) config.lane_batch_bytes))
 	{
-		struct item *item = queue_pop(&lane->queue);
+		struct item *item = dequeue(lane);
 
 		bytes += item->bytes;
 		minting += item->kind == ITEM_START || item->kind == ITEM_RUN;
@@ -365,7 +381,6 @@ lane_turn(struct lane *lane)
 			renew(lane);
 		return;
 	}
-	metric_set(lane->waiting, lane->queue.n);
 	send_batch(lane, batch);
 	shard_crowding(lane->shard, lane->queue.n);
 }
