@@ -7,9 +7,10 @@
  * takes a published deadline away before it reads the tables, so that whoever
  * commits later publishes anew: nothing falls between the scan and the sleep.
  *
- * Its transactions commit asynchronously. They move rows that are found again
- * after a crash, and whoever acts on what they wrote flushes them with its own
- * commit, which comes later in the log.
+ * Its transactions commit asynchronously: they move rows that are found again
+ * after a crash, and whoever acts on what they wrote in this database flushes them
+ * with a commit of its own, which comes later in the log. What others act on is
+ * flushed at once: events (event.c) and instances for other shards (schedule.c).
  */
 #include "wiggle.h"
 
@@ -143,6 +144,11 @@ set_session(void)
 	SetConfigOption("default_transaction_isolation", "read committed", PGC_SUSET, PGC_S_OVERRIDE);
 	SetConfigOption("default_transaction_read_only", "off", PGC_SUSET, PGC_S_OVERRIDE);
 	SetConfigOption("row_security", "off", PGC_SUSET, PGC_S_OVERRIDE);
+
+	/* What it queries is found by key, whatever the statistics say at the moment. */
+	SetConfigOption("enable_hashjoin", "off", PGC_SUSET, PGC_S_OVERRIDE);
+	SetConfigOption("enable_mergejoin", "off", PGC_SUSET, PGC_S_OVERRIDE);
+	SetConfigOption("enable_seqscan", "off", PGC_SUSET, PGC_S_OVERRIDE);
 }
 
 /* Merge what others published into the duties. */

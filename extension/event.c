@@ -6,6 +6,7 @@
 
 #include "access/xact.h"
 #include "lib/stringinfo.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/json.h"
 #include "utils/timestamp.h"
@@ -60,6 +61,10 @@ wig_event_append(WigWork *work, const WigInstance *inst, const char *type,
 	{
 		published = true;
 		wig_event_publish();
+		/* The clock worker commits lazily, but what the feed has told stays true
+		 * across a crash. Applications have chosen for themselves. */
+		if (IsBackgroundWorker)
+			ForceSyncCommit();
 	}
 	values[EVENT_SEQ - 1] = Int64GetDatum(wig_next_event(highest_seq, work->store, work->now));
 	values[EVENT_CREATED_AT - 1] = TimestampTzGetDatum(work->now);

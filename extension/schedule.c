@@ -4,6 +4,7 @@
  */
 #include "wiggle.h"
 
+#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "commands/async.h"
 #include "common/pg_prng.h"
@@ -108,6 +109,8 @@ leave_in_outbox(const DueSchedule *s, const char *correlation, int32 shard, Time
 	if (SPI_execute_with_args("insert into wiggle.wf_outbox values ($1, $2, $3, $4, $5::json, $6)",
 							  lengthof(types), types, values, NULL, false, 0) != SPI_OK_INSERT)
 		elog(ERROR, "could not insert into wf_outbox");
+	/* A proxy acts on the row in another database: a crash must not fire again. */
+	ForceSyncCommit();
 	Async_Notify("wiggle_outbox", "");
 }
 

@@ -16,7 +16,7 @@
 #include "timer.h"
 #include "view.h"
 
-#define MAX_ERROR 1000
+#define MAX_REASON 900
 
 static void
 child_completed(WigWork *work, WigInstance *parent, WigToken *token, const WigInstance *child)
@@ -31,17 +31,28 @@ child_completed(WigWork *work, WigInstance *parent, WigToken *token, const WigIn
 	wig_drive(work, parent, (WigArrival) {node->next, token->scope, token->loops, NULL});
 }
 
+/*
+ * What a failed child says. A deep chain must not carry every level's words to
+ * the top: of long ones the end is kept, which tells what broke.
+ */
+static const char *
+child_reason(const WigInstance *child)
+{
+	const char *error = child->error != NULL ? child->error : "";
+	int			len = (int) strlen(error);
+
+	if (len <= MAX_REASON)
+		return error;
+	return psprintf("...%s", error + pg_mbcliplen(error, len, len - MAX_REASON));
+}
+
 static void
 child_failed(WigWork *work, WigInstance *parent, WigToken *token, const WigInstance *child)
 {
 	const struct wig_node *node = wig_graph_node(parent->graph, token->node);
 	char	   *error = psprintf("sub-workflow '%s' %s%s%s", node->activity,
 								 wig_instance_status_name(child->status),
-								 child->error ? ": " : "", child->error ? child->error : "");
-
-	/* A deep chain must not carry every level's words to the top. */
-	if (strlen(error) > MAX_ERROR)
-		error[pg_mbcliplen(error, (int) strlen(error), MAX_ERROR)] = '\0';
+								 child->error ? ": " : "", child_reason(child));
 
 	token->finished_at = work->now;
 	wig_token_set_status(work->store, parent, token, WIG_TOKEN_AWAITING, WIG_TOKEN_FAILED, error);

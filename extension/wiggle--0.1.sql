@@ -559,6 +559,10 @@ declare
 	-- Read before the query takes its snapshot: see event.h.
 	horizon bigint := wiggle.event_horizon();
 begin
+	-- A snapshot that is older than the horizon would step over entries.
+	if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
+		raise exception using errcode = 'WG400', message = format('the event feed is read at isolation level read committed, this transaction is %s', current_setting('transaction_isolation'));
+	end if;
 	return query
 	select e.seq, e.instance_id, e.workflow, e.version, e.correlation_id, e.type,
 		   e.created_at, e.payload::jsonb, e.node_id
@@ -591,7 +595,7 @@ begin
 end
 $$;
 comment on function events(text, int, bigint) is
-'Entries of this shard''s log after what the consumer has acknowledged; does not move its cursor. The first call registers it: start_from 0 = from now on, negative = from the earliest, n = after n. WG400: no consumer name.';
+'Entries of this shard''s log after what the consumer has acknowledged; does not move its cursor. The first call registers it: start_from 0 = from now on, negative = from the earliest, n = after n. WG400: no consumer name, or a transaction above read committed.';
 
 create function ack(consumer text, seq bigint) returns void
 language sql volatile security definer set search_path = pg_catalog, pg_temp

@@ -28,6 +28,9 @@ typedef Com__Wiggle__Proto__BacklogSlice BacklogSlice;
 
 /* ---- GetStepStats ---- */
 
+/* Milliseconds since 1970; a timestamp ends in the year 294276. */
+#define LAST_MILLIS		INT64_C(9000000000000000)
+
 struct stats
 {
 	struct gather gather;		/* first: it is handed back */
@@ -145,13 +148,16 @@ rpc_get_step_stats(struct call *call)
 	const StepStatsRequest *request = (const StepStatsRequest *) message;
 	struct stats *stats;
 	const char *params[4];
+	int64_t		since;
 
 	if (request == NULL)
 		return;
 	stats = xcalloc(1, sizeof(*stats));
 	pending_open(&stats->pending, call, message);
 	snprintf(stats->version, sizeof(stats->version), "%d", request->version);
-	snprintf(stats->since, sizeof(stats->since), "%lld", (long long) request->since);
+	/* Any number is an instant; those that timestamps lack mean "all" and "none". */
+	since = request->since < 0 ? 0 : request->since > LAST_MILLIS ? LAST_MILLIS : request->since;
+	snprintf(stats->since, sizeof(stats->since), "%lld", (long long) since);
 	snprintf(stats->sample, sizeof(stats->sample), "%d", request->sample > 0 ? request->sample : DEFAULT_SAMPLE);
 	params[0] = request->workflow;
 	params[1] = request->version > 0 ? stats->version : NULL;

@@ -60,6 +60,8 @@ select error from wiggle.wf_instance where workflow = 'self' order by depth desc
 select wt.register('{"workflow":"ping","version":1,"steps":[{"sub_workflow":"pong"}]}'), wt.register('{"workflow":"pong","version":1,"steps":[{"sub_workflow":"ping"}]}'), wt.start('pp', 'ping'), left(wt.show('pp'), 90);
 reset wiggle.max_depth;
 select wt.start('deeper', 'self'), left(wt.show('deeper'), 60);
+-- However deep it was, the root says what broke.
+select right(error, 120) from wiggle.wf_instance where id = wt.id('deeper');
 select status, count(*), max(depth) from wiggle.wf_instance where workflow = 'self' group by 1;
 select * from wt.unsound();
 -- With a task on every level, and a cancel in the middle of it.

@@ -106,6 +106,10 @@ select wiggle.test_set_clock(null);
 alter system reset wiggle.event_retention;
 select pg_reload_conf();
 delete from wiggle.wf_event_cursor;
+-- An old snapshot does not see what the horizon counts as settled: refused.
+begin isolation level repeatable read;
+select wt.refusal($$select * from wiggle.events('old')$$), wt.refusal($$select * from wiggle.feed(0)$$);
+commit;
 -- Their starts are gone from the log, so these go from the tables too.
 select wt.forget();
 select * from wt.finish();

@@ -43,7 +43,10 @@ class Steps:
         name = self.define("a")
         self.run_with_clock(name, 5)
         self.assertEqual(self.stats(name, version=1)[0].version, 1)
-        self.assertEqual(list(self.stats(name, since=1 << 42)[0].nodes), [])
+        for since in (1 << 42, (1 << 63) - 1):
+            self.assertEqual(list(self.stats(name, since=since)[0].nodes), [])
+        for since in (-1, -1 << 63):
+            self.assertEqual(len(self.stats(name, since=since)[0].nodes), 1)
         self.refused(NOT_FOUND, "workflow 'no-such-one' not found", self.stats, "no-such-one")
         self.refused(NOT_FOUND, "*not found*", self.stats, name, version=9)
 

@@ -10,7 +10,18 @@ use Test::More;
 
 use WiggleTest;
 
-my $node = wiggle_cluster('crash', conf => ['fsync = on']);
+sub kill9_and_start
+{
+	my ($cluster) = @_;
+	my $postmaster = $cluster->{_pid};
+
+	$cluster->kill9;
+	wait_until('the postmaster to be gone', sub { !kill 0, $postmaster });
+	# Its children notice; until the last one has, the data directory is not free.
+	return wait_until('the cluster to start again', sub { $cluster->start(fail_ok => 1) }, 30);
+}
+
+my $node = wiggle_cluster('crash', conf => ['fsync = on', 'wal_writer_delay = 10s']);
 wiggle_database($node, 'app');
 wait_until('the clock worker starts', sub { clock_worker_pid($node, 'app') });
 register_flow($node, 'app', '{"workflow":"two","version":1,"steps":[{"task":"a"},{"task":"b"}]}');
@@ -52,11 +63,7 @@ is($node->safe_psql('app', "select count(*) from wiggle.instance('wfi$instance')
 my $done = q{select count(*) from wiggle.instances(max => 1000) i, lateral wiggle.tokens(i.id) t where t.status = 'DONE'};
 my $before = $node->safe_psql('app', $done);
 cmp_ok($before, '>', 0, 'some steps are done');
-my $postmaster = $node->{_pid};
-$node->kill9;
-wait_until('the postmaster to be gone', sub { !kill 0, $postmaster });
-# Its children notice; until the last one has, the data directory is not free.
-ok(wait_until('the cluster to start again', sub { $node->start(fail_ok => 1) }, 30), 'nobody outlives the postmaster');
+ok(kill9_and_start($node), 'nobody outlives the postmaster');
 is($node->safe_psql('app', $done), $before, 'committed reports survive the postmaster');
 wait_until('the clock worker starts', sub { clock_worker_pid($node, 'app') });
 ok(work_through($node, 'app', 60), 'all instances end after it');
@@ -72,6 +79,24 @@ ok(work_through($node, 'app', 60), 'a restart with instances in flight loses non
 is($node->safe_psql('app', 'select count(*) from wf_instance'), '26', 'nor doubles one');
 is($node->safe_psql('app', 'select (select count(*) from wf_ready) + (select count(*) from wf_lease)'), '0',
 	'no row of work is left behind');
+
+# The clock worker's commits are lazy, but not what others act upon: an end that
+# the feed has told of, an instance that is to be started on another shard.
+register_flow($node, 'app', '{"workflow":"brief","version":1,"steps":[{"sleep":"10ms"}]}');
+register_flow($node, 'app', '{"workflow":"hourly","version":1,"steps":[{"task":"h"}]}');
+$node->safe_psql('app', q{select wiggle.publish_placement('[{"id":1,"activeFrom":"2020-01-01T00:00:00Z","weights":{"7":1}}]')});
+$node->safe_psql('app', q{select wiggle.schedule('hourly', every => '1 h')});
+my $told = q{select string_agg(type, ' ' order by seq) from wiggle.feed(0, 1000) where workflow = 'brief'};
+my $due = q{select count(*), min(id), (select min(next_fire_at) > now() from wiggle.wf_schedule) from wiggle.wf_outbox};
+start_work($node, 'app', 'brief', 1);
+ok($node->poll_query_until('app', $told, 'wf.started wf.completed'), 'the feed tells of an end that time brought');
+kill9_and_start($node);
+is($node->safe_psql('app', $told), 'wf.started wf.completed', 'and still does after a crash');
+$node->safe_psql('app', 'update wiggle.wf_schedule set next_fire_at = now()');
+$node->poll_query_until('app', 'select exists (select from wiggle.wf_outbox)');
+my $fired = $node->safe_psql('app', $due);
+kill9_and_start($node);
+is($node->safe_psql('app', $due), $fired, 'a firing that others may have seen is not repeated after a crash');
 
 log_is_sound($node, killed => 1);
 $node->stop('fast');
