@@ -118,15 +118,14 @@ plan_result(WigWork *work, const WigTask *task, const WigStep *step, bool comple
 	if (info.type == WIG_JSON_NULL)
 		return true;
 
-	if (complete && info.type == WIG_JSON_OBJECT && !is_combine(node))
-	{
-		text	   *base = wig_view_read(work->store, task->inst.no, task->token.scope);
-
-		out = palloc(VARSIZE_ANY_EXHDR(base) + step->value_len + 2);
-		plan->context_len = wig_json_merge(VARDATA_ANY(base), VARSIZE_ANY_EXHDR(base),
-										   step->value, step->value_len, out);
-		plan->context = out;
-	}
+	/* Branches that share a context write it key by key, or each would undo what
+	 * the others wrote since it was given its own copy. */
+	if (info.type == WIG_JSON_OBJECT &&
+		((complete && !is_combine(node)) ||
+		 wig_view_shared(work->store, task->inst.no, task->token.scope)))
+		plan->context = wig_view_merged(work->store, task->inst.no, task->token.scope,
+										step->value + info.start, info.length, !complete,
+										&plan->context_len);
 	else if (info.has_null_member)
 	{
 		out = palloc(step->value_len);

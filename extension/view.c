@@ -4,6 +4,8 @@
  */
 #include "wiggle.h"
 
+#include "lib/stringinfo.h"
+#include "nodes/pg_list.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
 
@@ -54,46 +56,123 @@ wig_view_read(WigStore *store, int64 instance, int32 scope)
 	return lay_over(own, VARDATA_ANY(overlays), VARSIZE_ANY_EXHDR(overlays));
 }
 
+bool
+wig_view_shared(WigStore *store, int64 instance, int32 scope)
+{
+	WigScope	here;
+
+	if (scope == WIG_ROOT_SCOPE)
+		return false;
+	wig_scope_read(store, instance, scope, &here);
+	return is_shared(&here);
+}
+
+/*
+ * Where a scope's writes go: itself, or what the shared branches around it share.
+ * Adds the elements that are laid over that view on the way, when asked.
+ */
+static int32
+written_scope(WigStore *store, int64 instance, int32 scope, List **elements)
+{
+	while (scope != WIG_ROOT_SCOPE)
+	{
+		WigScope	here;
+
+		wig_scope_read(store, instance, scope, &here);
+		if (!is_shared(&here))
+			break;
+		if (elements != NULL && here.kind == WIG_SCOPE_SHARED_ITEM)
+			*elements = lappend(*elements, wig_scope_context(store, instance, scope));
+		scope = here.parent;
+	}
+	return scope;
+}
+
+static bool
+has_key(List *objects, const struct wig_json_member *wanted)
+{
+	ListCell   *lc;
+
+	foreach(lc, objects)
+	{
+		text	   *object = lfirst(lc);
+		struct wig_json_member member;
+		size_t		pos = 0;
+
+		while (wig_json_next_member(VARDATA_ANY(object), VARSIZE_ANY_EXHDR(object), &pos, &member))
+			if (wig_json_key_equal(member.key, member.key_len, wanted->key, wanted->key_len))
+				return true;
+	}
+	return false;
+}
+
+static void
+without_keys(const char *object, size_t len, List *others, StringInfo out)
+{
+	struct wig_json_member member;
+	size_t		pos = 0;
+
+	appendStringInfoChar(out, '{');
+	while (wig_json_next_member(object, len, &pos, &member))
+	{
+		if (has_key(others, &member))
+			continue;
+		if (out->len > 1)
+			appendStringInfoChar(out, ',');
+		appendBinaryStringInfo(out, member.key, (int) member.key_len);
+		appendStringInfoChar(out, ':');
+		appendBinaryStringInfo(out, member.value, (int) member.value_len);
+	}
+	appendStringInfoChar(out, '}');
+}
+
+char *
+wig_view_merged(WigStore *store, int64 instance, int32 scope, const char *object, size_t len,
+				bool whole, size_t *merged_len)
+{
+	List	   *elements = NIL;
+	text	   *view = wig_view_read(store, instance,
+									 written_scope(store, instance, scope, whole ? &elements : NULL));
+	char	   *out;
+
+	if (elements != NIL)
+	{
+		StringInfoData rest;
+
+		initStringInfo(&rest);
+		without_keys(object, len, elements, &rest);
+		object = rest.data;
+		len = rest.len;
+	}
+	out = palloc(VARSIZE_ANY_EXHDR(view) + len + 2);
+	*merged_len = wig_json_merge(VARDATA_ANY(view), VARSIZE_ANY_EXHDR(view), object, len, out);
+	return out;
+}
+
 void
 wig_view_write(WigStore *store, int64 instance, int32 scope, const char *context,
 			   size_t len, const char *last_step)
 {
-	int32		target = scope;
-
-	while (target != WIG_ROOT_SCOPE)
-	{
-		WigScope	here;
-
-		wig_scope_read(store, instance, target, &here);
-		if (!is_shared(&here))
-			break;
-		target = here.parent;
-	}
-	if (target == WIG_ROOT_SCOPE)
+	scope = written_scope(store, instance, scope, NULL);
+	if (scope == WIG_ROOT_SCOPE)
 		last_step = NULL;		/* only a join asks for it */
 	if (context != NULL || last_step != NULL)
-		wig_scope_write(store, instance, target, context, len, last_step);
+		wig_scope_write(store, instance, scope, context, len, last_step);
 }
 
 void
 wig_view_merge(WigStore *store, int64 instance, int32 scope, const char *document, size_t len)
 {
 	struct wig_json_info info;
-	text	   *view;
-	char	   *out;
 
 	if (document == NULL || !wig_json_check(document, len, &info, NULL) ||
 		info.type == WIG_JSON_NULL)
 		return;
-	if (info.type != WIG_JSON_OBJECT)
-	{
-		wig_view_write(store, instance, scope, document + info.start, info.length, NULL);
-		return;
-	}
-	view = wig_view_read(store, instance, scope);
-	out = palloc(VARSIZE_ANY_EXHDR(view) + len + 2);
-	len = wig_json_merge(VARDATA_ANY(view), VARSIZE_ANY_EXHDR(view), document, len, out);
-	wig_view_write(store, instance, scope, out, len, NULL);
+	document += info.start;
+	len = info.length;
+	if (info.type == WIG_JSON_OBJECT)
+		document = wig_view_merged(store, instance, scope, document, len, false, &len);
+	wig_view_write(store, instance, scope, document, len, NULL);
 }
 
 text *

@@ -12,6 +12,17 @@
 /* The view of a scope: its own context, or what it shows of its parents'. */
 extern text *wig_view_read(WigStore *store, int64 instance, int32 scope);
 
+/* Do branches of a fork without a combine write this view side by side? */
+extern bool wig_view_shared(WigStore *store, int64 instance, int32 scope);
+
+/*
+ * The view that wig_view_write replaces, with an object merged into it key by key;
+ * a null member deletes the key. `whole`: the object is a whole context as a worker
+ * hands it on, so what it was only shown, the element of a shared item, is not taken.
+ */
+extern char *wig_view_merged(WigStore *store, int64 instance, int32 scope, const char *object,
+							 size_t len, bool whole, size_t *merged_len);
+
 /* Replace a view. In a shared arm or item that is the view of the scope that
  * its group shares. last_step may be NULL. */
 extern void wig_view_write(WigStore *store, int64 instance, int32 scope,

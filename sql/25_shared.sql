@@ -10,9 +10,12 @@ select wt.complete_task('a', '{"a":1,"n":1}'), wt.show('one');
 select wt.complete_task('b', '{"b":1,"n":2}'), wt.show('one');
 select wt.claim('a', 'sa'), wt.complete_task('a', '{"a2":1,"n":null}'), wt.show('one');
 select wt.claim('a', 'sa'), wt.complete_task('a'), wt.show('one'), wt.marks('one');
--- Whole contexts, as reports carry them: the last one is what remains.
+-- Whole contexts, as reports carry them: the last to write a key wins, and what
+-- others wrote meanwhile stays.
 select wt.handle('a', 'c || ''{"a":1}'''), wt.handle('a2', 'c || ''{"a2":1}'''), wt.handle('b', 'c || ''{"b":1}''');
 select wt.start('two', 's1', '{}'), wt.drain('{sa,sb}'), wt.show('two');
+select wt.start('meanwhile', 's1', '{"n":0,"gone":1}'), wt.claim('a', 'sa'), wt.claim('b', 'sb');
+select wt.complete('a', '{"n":1,"gone":null,"a":1}'), wt.complete('b', '{"n":2,"b":1}'), wt.show('meanwhile'), wt.drain('{sa,sb}');
 select * from wt.unsound();
 
 -- forEach: the element lies over the context under its key, its place beside it.

@@ -101,7 +101,7 @@ select wiggle.ack('slow', (select max(seq) from wiggle.wf_event));
 select wiggle.test_set_clock(clock_timestamp() + interval '3 days');
 select wt.await('not exists (select from wiggle.wf_event where created_at < now())');
 -- Entries after a purge still rise, however far the clock is set back.
-select wiggle.cursor_read('slow');
+select shard, acked > 0 as acked from wiggle.cursor_read('slow');
 select wiggle.test_set_clock(null);
 alter system reset wiggle.event_retention;
 select pg_reload_conf();

@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 
 import world
@@ -91,6 +92,22 @@ class WorkTest(CommandTest):
 
 
 class Steps(WorkTest):
+    def test_bodies_that_share_a_context_keep_what_each_other_wrote(self):
+        name = self.define({"fork_each": {"over": "xs", "as": "x", "body": [{"task": "one"}]}}, {"task": "end"})
+        folder = tempfile.mkdtemp(dir=world.AREA)
+        script = os.path.join(folder, "one.py")
+        with open(script, "w", encoding="utf-8") as f:
+            # None goes on before all have begun: each was given its context before another wrote.
+            f.write("import glob, json, os, sys, time\n"
+                    "c = json.load(sys.stdin)\n"
+                    "open(os.path.join(os.path.dirname(__file__), 'begun-%d' % c['xIndex']), 'w').close()\n"
+                    "while len(glob.glob(os.path.join(os.path.dirname(__file__), 'begun-*'))) < 3:\n"
+                    "    time.sleep(0.02)\n"
+                    "print(json.dumps(dict(c, **{'r%d' % c['xIndex']: c['x']})))\n")
+        self.serve(name, "%s/one=exec python3 %s" % (name, script), name + "/end=cat", arguments=("-n", "3"))
+        done = self.run_one(name, {"xs": [4, 5, 6]})
+        self.assertEqual(done["context"], {"xs": [4, 5, 6], "r0": 4, "r1": 5, "r2": 6})
+
     def test_the_example(self):
         folder = os.path.join(world.AREA, fresh_name("example"))
         shutil.copytree(os.path.join(TREE, "examples"), folder)

@@ -12,16 +12,27 @@ use WiggleTest;
 
 sub kill9_and_start
 {
-	my ($cluster) = @_;
+	my ($cluster, @stopped) = @_;
 	my $postmaster = $cluster->{_pid};
 
 	$cluster->kill9;
+	kill 'KILL', @stopped;
 	wait_until('the postmaster to be gone', sub { !kill 0, $postmaster });
 	# Its children notice; until the last one has, the data directory is not free.
 	return wait_until('the cluster to start again', sub { $cluster->start(fail_ok => 1) }, 30);
 }
 
-my $node = wiggle_cluster('crash', conf => ['fsync = on', 'wal_writer_delay = 10s']);
+# Nothing is flushed but by those who want it: the WAL writer stands still.
+sub stop_wal_writer
+{
+	my ($cluster) = @_;
+	my $pid = $cluster->safe_psql('postgres', q{select pid from pg_stat_activity where backend_type = 'walwriter'});
+
+	kill 'STOP', $pid;
+	return $pid;
+}
+
+my $node = wiggle_cluster('crash', conf => ['fsync = on']);
 wiggle_database($node, 'app');
 wait_until('the clock worker starts', sub { clock_worker_pid($node, 'app') });
 register_flow($node, 'app', '{"workflow":"two","version":1,"steps":[{"task":"a"},{"task":"b"}]}');
@@ -88,14 +99,16 @@ $node->safe_psql('app', q{select wiggle.publish_placement('[{"id":1,"activeFrom"
 $node->safe_psql('app', q{select wiggle.schedule('hourly', every => '1 h')});
 my $told = q{select string_agg(type, ' ' order by seq) from wiggle.feed(0, 1000) where workflow = 'brief'};
 my $due = q{select count(*), min(id), (select min(next_fire_at) > now() from wiggle.wf_schedule) from wiggle.wf_outbox};
+my $writer = stop_wal_writer($node);
 start_work($node, 'app', 'brief', 1);
 ok($node->poll_query_until('app', $told, 'wf.started wf.completed'), 'the feed tells of an end that time brought');
-kill9_and_start($node);
+kill9_and_start($node, $writer);
 is($node->safe_psql('app', $told), 'wf.started wf.completed', 'and still does after a crash');
+$writer = stop_wal_writer($node);
 $node->safe_psql('app', 'update wiggle.wf_schedule set next_fire_at = now()');
 $node->poll_query_until('app', 'select exists (select from wiggle.wf_outbox)');
 my $fired = $node->safe_psql('app', $due);
-kill9_and_start($node);
+kill9_and_start($node, $writer);
 is($node->safe_psql('app', $due), $fired, 'a firing that others may have seen is not repeated after a crash');
 
 log_is_sound($node, killed => 1);
