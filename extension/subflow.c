@@ -98,25 +98,18 @@ tell_parent_of(WigWork *work, const WigInstance *child)
 		wig_timer_insert(work->store, work->now, parent.no, n);
 }
 
-/* Take an errand away before running it: it may leave others. */
-static WigErrand *
-next_errand(WigWork *work)
-{
-	WigErrand  *errand = (WigErrand *) linitial(work->errands);
-
-	work->errands = list_delete_first(work->errands);
-	return errand;
-}
-
 void
 wig_run_errands(WigWork *work)
 {
-	while (work->errands != NIL)
+	/* One may leave others, which follow it. */
+	for (int i = 0; i < list_length(work->errands); i++)
 	{
-		WigErrand  *errand = next_errand(work);
+		WigErrand  *errand = list_nth(work->errands, i);
 
 		CHECK_FOR_INTERRUPTS();
 		wig_work_tick(work);
+		work->advances = errand->advances;
+		work->allowance = errand->allowance;
 		if (errand->drive_child)
 			wig_drive(work, &errand->inst, (WigArrival)
 					  {
@@ -124,8 +117,9 @@ wig_run_errands(WigWork *work)
 					  });
 		else
 			tell_parent_of(work, &errand->inst);
-		pfree(errand);
 	}
+	list_free_deep(work->errands);
+	work->errands = NIL;
 	work->advances = 0;
 	work->allowance = 0;
 }

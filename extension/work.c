@@ -54,6 +54,8 @@ wig_work_add_errand(WigWork *work, bool drive_child, const WigInstance *inst)
 
 	errand->drive_child = drive_child;
 	errand->inst = *inst;
+	errand->advances = work->advances;
+	errand->allowance = work->allowance;
 	work->errands = lappend(work->errands, errand);
 }
 

@@ -35,6 +35,8 @@ typedef struct WigErrand
 {
 	bool		drive_child;	/* else tell the parent */
 	WigInstance inst;			/* the child */
+	int			advances;		/* the move's, at this point: siblings do not add up */
+	int			allowance;
 } WigErrand;
 
 typedef struct WigWork

@@ -64,6 +64,11 @@ select wt.start('deeper', 'self'), left(wt.show('deeper'), 60);
 select right(error, 120) from wiggle.wf_instance where id = wt.id('deeper');
 select status, count(*), max(depth) from wiggle.wf_instance where workflow = 'self' group by 1;
 select * from wt.unsound();
+-- Many children that end at once are not taken for a chain that never waits.
+select created from wiggle.register('{"name":"nothing","version":1,"startNode":"e","nodes":[{"id":"e","kind":"END","success":true}]}');
+select wt.register('{"workflow":"broad","version":1,"steps":[{"fork_each":{"over":"items","as":"i","combine":"all","body":[{"sub_workflow":"nothing"}]}},{"sleep":"1h"}]}');
+select wt.start('broad', 'broad', (select jsonb_build_object('items', jsonb_agg(i)) from generate_series(1, 6000) i)), left(wt.show('broad'), 7), wt.claim('all', 'broad') like '%all of broad%' as combines;
+select status, count(*) from wiggle.wf_instance where workflow = 'nothing' and parent_token_id like replace(wt.id('broad'), 'wfi', 'tok') || '-%' group by 1;
 -- With a task on every level, and a cancel in the middle of it.
 select wt.register('{"workflow":"tree","version":1,"steps":[{"task":"grow"},{"fork":{"l":[{"sub_workflow":{"name":"left","workflow":"tree"}}],"r":[{"sub_workflow":{"name":"right","workflow":"tree"}}]}}]}');
 select wt.start('tree', 'tree'), wt.drain('{tree}', 7);
