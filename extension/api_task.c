@@ -109,7 +109,34 @@ typedef struct PollRows
 {
 	ReturnSetInfo *rsinfo;
 	WigWork    *work;
+
+	/* The last base context: the items of one forEach have the same. */
+	MemoryContext kept;
+	text	   *base;
+	Datum		base_jsonb;
 } PollRows;
+
+static Datum
+jsonb_of(text *context)
+{
+	return DirectFunctionCall1(jsonb_in, CStringGetDatum(text_to_cstring(context)));
+}
+
+static Datum
+base_jsonb(PollRows *rows, text *context)
+{
+	MemoryContext old;
+
+	if (rows->base != NULL && VARSIZE_ANY_EXHDR(rows->base) == VARSIZE_ANY_EXHDR(context) &&
+		memcmp(VARDATA_ANY(rows->base), VARDATA_ANY(context), VARSIZE_ANY_EXHDR(context)) == 0)
+		return rows->base_jsonb;
+	MemoryContextReset(rows->kept);
+	old = MemoryContextSwitchTo(rows->kept);
+	rows->base = cstring_to_text_with_len(VARDATA_ANY(context), VARSIZE_ANY_EXHDR(context));
+	rows->base_jsonb = jsonb_of(context);
+	MemoryContextSwitchTo(old);
+	return rows->base_jsonb;
+}
 
 static void
 put_task(void *arg, int poll, const WigInstance *inst, const WigToken *token,
@@ -139,10 +166,9 @@ put_task(void *arg, int poll, const WigInstance *inst, const WigToken *token,
 	values[i++] = CStringGetTextDatum(owner);
 	values[i++] = TimestampTzGetDatum(expires_at);
 	values[i++] = CStringGetTextDatum(a.mode);
-	values[i++] = DirectFunctionCall1(jsonb_in, CStringGetDatum(text_to_cstring(context)));
+	values[i++] = jsonb_of(context);
 	nulls[i] = !has_base;
-	values[i++] = has_base ? DirectFunctionCall1(jsonb_in, CStringGetDatum(text_to_cstring(base.context)))
-		: (Datum) 0;
+	values[i++] = has_base ? base_jsonb(rows, base.context) : (Datum) 0;
 	nulls[i] = !has_base;
 	values[i++] = has_base ? Int32GetDatum(base.item_index) : (Datum) 0;
 	nulls[i] = !has_base || base.map_key == NULL;
@@ -182,7 +208,11 @@ wig_poll(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 	work = wig_work_begin(false);
-	rows = (PollRows) {(ReturnSetInfo *) fcinfo->resultinfo, work};
+	rows = (PollRows) {
+		.rsinfo = (ReturnSetInfo *) fcinfo->resultinfo,
+		.work = work,
+		.kept = AllocSetContextCreate(CurrentMemoryContext, "wiggle base context", ALLOCSET_DEFAULT_SIZES)
+	};
 	wig_claim(work, &poll, NULL, 1, put_task, &rows);
 	wig_work_end(work);
 	return (Datum) 0;

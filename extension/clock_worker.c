@@ -37,6 +37,7 @@
 #include "guard.h"
 #include "mark.h"
 #include "pass.h"
+#include "resting.h"
 #include "shmem.h"
 
 /* Under load notifications are this far apart: one covers many commits. */
@@ -194,7 +195,7 @@ run_pass(int i)
 	commit();
 	MemoryContextSwitchTo(TopMemoryContext);
 	MemoryContextReset(pass_context);
-	duty->careful = false;
+	duty->careful = wig_resting_count(wig_now()) > 0;
 	publish(pass->deadline, duty->next);
 	return more;
 }

@@ -281,6 +281,15 @@ gather(Gathering *g, WigStore *store, int64 instance, const WigScope *scope)
 		appendStringInfoString(&g->steps, "null");
 }
 
+/* More than a combine can be given (jsonb holds no more than four times as much). */
+#define MAX_GATHERED	(64 * 1024 * 1024)
+
+static bool
+too_much(const Gathering *g)
+{
+	return g->views.len > MAX_GATHERED || g->steps.len > MAX_GATHERED;
+}
+
 static char *
 staged_text(Gathering *g)
 {
@@ -323,17 +332,24 @@ complete_join(WigDrive *drive, const WigArrival *at, const WigToken *fork, int32
 	WigWork    *work = drive->work;
 	const struct wig_node *fork_node = wig_graph_node(drive->inst->graph, fork->node);
 	Gathering	g = {.combine = combine_of(drive->inst, fork_node)};
+	WigScope	scope;
 
 	initStringInfo(&g.views);
 	initStringInfo(&g.steps);
 	wig_store_step(work->store);
 	for (int i = 0; i < fork->width; i++)
 	{
-		WigScope	scope;
-
 		wig_scope_read(work->store, drive->inst->no, fork->first_scope + i, &scope);
-		gather(&g, work->store, drive->inst->no, &scope);
+		if (!too_much(&g))
+			gather(&g, work->store, drive->inst->no, &scope);
 		settle_sibling(work, drive->inst, &scope, last);
+	}
+	if (too_much(&g))
+	{
+		wig_fail_instance(work, drive->inst,
+						  psprintf("%s: the results of %d branches are more than the %d MB that a combine is given",
+								   g.combine->name, fork->width, MAX_GATHERED / (1024 * 1024)));
+		return;
 	}
 	wig_drive_push(drive, (WigArrival)
 				   {

@@ -12,15 +12,13 @@
 #include "guc.h"
 #include "lease.h"
 #include "pass.h"
+#include "resting.h"
 #include "retention.h"
 #include "schedule.h"
 #include "timer.h"
 
 /* An instance whose lock somebody holds is looked at again after this. */
 #define BUSY_RETRY_USECS	(20 * 1000)
-/* An item that raises an error must not become a busy loop. */
-#define FAILED_RETRY_USECS	(5 * USECS_PER_SEC)
-
 typedef struct ClockItem
 {
 	bool		is_timer;
@@ -55,6 +53,27 @@ batch_size(const WigDuty *duty)
 	return wig_clock_batch << Min(duty->stuck, 10);
 }
 
+static const char *
+item_key(const ClockItem *item)
+{
+	return psprintf("%c " INT64_FORMAT " %d", item->is_timer ? 't' : 'l', item->timer.instance,
+					item->timer.n);
+}
+
+/* Each item on its own: one that raises an error rests, and the others go on. The
+ * time until which it does, or WIG_NEVER. */
+static TimestampTz
+move_carefully(ClockItem *item)
+{
+	const char *key = item_key(item);
+	TimestampTz now = wig_now();
+	TimestampTz until = wig_resting_until(key, now);
+
+	if (until > now)
+		return until;
+	return wig_work_attempt(attempt_item, item) ? WIG_NEVER : wig_rest(key, now);
+}
+
 /*
  * Move the items; *first_left is the index of the first that could not be moved
  * (n: none), *again when to look at such items again. True when some moved.
@@ -73,13 +92,13 @@ move_items(WigDuty *duty, ClockItem *items, int n, int *first_left, TimestampTz 
 		TimestampTz left = WIG_NEVER;
 
 		CHECK_FOR_INTERRUPTS();
-		if (!careful)
+		if (careful)
+			left = move_carefully(&items[i]);
+		else
 		{
 			wig_work_tick(work);
 			items[i].outcome = move_item(work, &items[i]);
 		}
-		else if (!wig_work_attempt(attempt_item, &items[i]))
-			left = wig_now() + FAILED_RETRY_USECS;
 		if (items[i].outcome == WIG_EXPIRY_BUSY)
 			left = wig_now() + BUSY_RETRY_USECS;
 		if (left == WIG_NEVER)
@@ -92,6 +111,14 @@ move_items(WigDuty *duty, ClockItem *items, int n, int *first_left, TimestampTz 
 		wig_work_end(work);
 	duty->stuck = nleft < n || n == 0 ? 0 : duty->stuck + 1;
 	return nleft < n;
+}
+
+/* When to look again. What lies behind a full batch that could not be moved waits
+ * for the batch, which is a larger one then; what is due later does not. */
+static TimestampTz
+next_look(bool moved, TimestampTz again, TimestampTz next, TimestampTz now)
+{
+	return moved || next > now ? Min(again, next) : again;
 }
 
 static bool
@@ -116,7 +143,7 @@ pass_timers(WigDuty *duty, TimestampTz now)
 	duty->from = left < n ? due[left].due_at : next;
 	if (duty->from == WIG_NEVER)
 		duty->from = now;
-	duty->next = moved ? Min(again, next) : (n > 0 ? again : next);
+	duty->next = next_look(moved, again, next, now);
 	return n == max && moved;
 }
 
@@ -138,16 +165,14 @@ pass_leases(WigDuty *duty, TimestampTz now)
 	for (int i = 0; i < n; i++)
 		items[i] = (ClockItem) {false, {0, instances[i], ns[i]}, WIG_EXPIRY_DONE};
 	moved = move_items(duty, items, n, &left, &again);
-	duty->next = moved ? Min(again, next) : (n > 0 ? again : next);
+	duty->next = next_look(moved, again, next, now);
 	return n == max && moved;
 }
 
 static bool
 pass_schedules(WigDuty *duty, TimestampTz now)
 {
-	int			max = wig_clock_batch;
-
-	return wig_schedule_fire_due(now, max, &duty->next) == max;
+	return wig_schedule_fire_due(now, wig_clock_batch, &duty->next);
 }
 
 static bool

@@ -14,7 +14,7 @@ typedef struct WigDuty
 {
 	TimestampTz next;			/* when it is due next */
 	TimestampTz from;			/* timers: nothing live is due before this */
-	bool		careful;		/* the last pass failed: one subtransaction an item */
+	bool		careful;		/* something failed lately: one subtransaction an item */
 	int			stuck;			/* passes in a row that could move nothing */
 } WigDuty;
 

@@ -4,6 +4,7 @@
  */
 #include "wiggle.h"
 
+#include "mb/pg_wchar.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
@@ -140,6 +141,13 @@ plan_result(WigWork *work, const WigTask *task, const WigStep *step, bool comple
 	return true;
 }
 
+/* A name for a message, of which only so much is shown. */
+static const char *
+shown(const char *name)
+{
+	return pnstrdup(name, pg_mbcliplen(name, (int) strlen(name), 64));
+}
+
 static bool
 check_events(const WigStep *step, WigRefusal *refusal)
 {
@@ -160,9 +168,10 @@ check_events(const WigStep *step, WigRefusal *refusal)
 		if (e->type == NULL || e->type[strspn(e->type, " \t\r\n")] == '\0')
 			return wig_refuse(refusal, 400, "an event type is required");
 		if (strncmp(e->type, "wf.", 3) == 0)
-			return wig_refuse(refusal, 400, "event type '%.64s' takes the reserved \"wf.\" prefix", e->type);
-		if (strlen(e->type) > WIG_MAX_EVENT_TYPE)
-			return wig_refuse(refusal, 400, "event type '%.64s' is longer than %d bytes", e->type,
+			return wig_refuse(refusal, 400, "event type '%s' takes the reserved \"wf.\" prefix", shown(e->type));
+		if (pg_mbstrlen(e->type) > WIG_MAX_EVENT_TYPE)
+			return wig_refuse(refusal, 400, "event type '%s' is longer than %d characters",
+							  shown(e->type),
 							  WIG_MAX_EVENT_TYPE);
 		if (e->payload == NULL)
 			continue;
@@ -197,7 +206,7 @@ plan_step(WigWork *work, const WigRun *run, const WigTask *task, int i, StepPlan
 	bool		value = false;
 
 	if (step->node_id != NULL && strcmp(step->node_id, node->id) != 0)
-		return wig_refuse(refusal, 409, "reported step %.64s but token %s is at %s", step->node_id,
+		return wig_refuse(refusal, 409, "reported step %s but token %s is at %s", shown(step->node_id),
 						  i == 0 ? task->id : wig_task_id(&task->inst, task->inst.last_n + i),
 						  node->id);
 	if (!check_events(step, refusal))
@@ -243,12 +252,12 @@ make_plan(WigWork *work, const WigRun *run, const WigTask *task, Plan *plan,
 	return true;
 }
 
-/* A worker's clock counts when both ends are given (Wiggle). */
+/* A worker's clock counts when both ends are given (Wiggle) and in order. */
 static void
 worker_times(const WigStep *step, WigToken *token)
 {
-	if (step->started_ms > 0 && step->finished_ms > 0 &&
-		step->started_ms <= WIG_MAX_MILLIS && step->finished_ms <= WIG_MAX_MILLIS)
+	if (step->started_ms > 0 && step->started_ms <= step->finished_ms &&
+		step->finished_ms <= WIG_MAX_MILLIS)
 	{
 		token->started_at = wig_from_millis(step->started_ms);
 		token->finished_at = wig_from_millis(step->finished_ms);
@@ -394,8 +403,8 @@ report_compensator(WigWork *work, const WigRun *run, WigTask *task, WigApplied *
 	if (!wig_task_check_lease(work, run->owner, task, refusal))
 		return false;
 	if (step->node_id != NULL && strcmp(step->node_id, node->id) != 0)
-		return wig_refuse(refusal, 409, "reported step %.64s but token %s is at %s",
-						  step->node_id, task->id, node->id);
+		return wig_refuse(refusal, 409, "reported step %s but token %s is at %s",
+						  shown(step->node_id), task->id, node->id);
 	if (task->inst.status != WIG_INSTANCE_COMPENSATING)
 		return wig_refuse(refusal, 409, "instance %s is %s", task->inst.id,
 						  wig_instance_status_name(task->inst.status));
@@ -427,7 +436,7 @@ check_grouped(const WigRun *run, const WigTask *task, WigRefusal *refusal)
 	const char *first = run->steps[0].node_id;
 
 	if (first != NULL && strcmp(first, node->id) != 0)
-		return wig_refuse(refusal, 409, "reported step %.64s but token %s is at %s", first,
+		return wig_refuse(refusal, 409, "reported step %s but token %s is at %s", shown(first),
 						  task->id, node->id);
 	if (task->inst.parent_token_id != NULL)
 		return wig_refuse(refusal, 409, "instance %s is a sub-workflow of another instance -- report this run singly",

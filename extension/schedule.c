@@ -17,15 +17,13 @@
 #include "cron.h"
 #include "errors.h"
 #include "mint.h"
+#include "resting.h"
 #include "schedule.h"
 #include "start.h"
 #include "work.h"
 
 /* One whose row somebody holds is looked at again after this. */
 #define BUSY_RETRY_USECS	(20 * 1000)
-/* A schedule that cannot fire (its workflow is not registered) is tried again. */
-#define FAILED_RETRY_USECS	(5 * USECS_PER_SEC)
-
 /* One due row, copied out of SPI's memory. */
 typedef struct DueSchedule
 {
@@ -178,37 +176,55 @@ read_due(TimestampTz now, int max, int *n)
 	return due;
 }
 
+/* When the first that is not due yet will be; *left is how many are due. */
 static TimestampTz
-next_due(void)
+next_due(TimestampTz now, int64 *left)
 {
+	Oid			types[] = {TIMESTAMPTZOID};
+	Datum		values[] = {TimestampTzGetDatum(now)};
+	HeapTuple	row;
+	TupleDesc	desc;
 	bool		isnull;
 	Datum		value;
 
-	if (SPI_execute("select min(next_fire_at) from wiggle.wf_schedule", false, 1) != SPI_OK_SELECT)
+	if (SPI_execute_with_args("select count(*) filter (where next_fire_at <= $1),"
+							  " min(next_fire_at) filter (where next_fire_at > $1) from wiggle.wf_schedule",
+							  1, types, values, NULL, false, 1) != SPI_OK_SELECT)
 		elog(ERROR, "could not read wf_schedule");
-	value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull);
+	row = SPI_tuptable->vals[0];
+	desc = SPI_tuptable->tupdesc;
+	*left = DatumGetInt64(SPI_getbinval(row, desc, 1, &isnull));
+	value = SPI_getbinval(row, desc, 2, &isnull);
 	return isnull ? WIG_NEVER : DatumGetTimestampTz(value);
 }
 
-int
+bool
 wig_schedule_fire_due(TimestampTz now, int max, TimestampTz *next)
 {
+	TimestampTz again = WIG_NEVER;
+	int64		left;
+	int			resting = 0;
 	int			n;
-	bool		failed = false;
 	DueSchedule *due;
 
 	SPI_connect();
+	max += wig_resting_count(now);
 	due = read_due(now, max, &n);
 	for (int i = 0; i < n; i++)
 	{
+		TimestampTz until = wig_resting_until(due[i].id, now);
+
 		CHECK_FOR_INTERRUPTS();
-		failed |= !wig_work_attempt(fire, &due[i]);
+		if (until <= now && wig_work_attempt(fire, &due[i]))
+			continue;
+		/* It cannot fire (its workflow is not registered): the others do. */
+		again = Min(again, until > now ? until : wig_rest(due[i].id, now));
+		resting++;
 	}
-	*next = next_due();
+	*next = Min(again, next_due(now, &left));
 	SPI_finish();
-	if (failed)
-		*next = Max(*next, now + FAILED_RETRY_USECS);
-	else if (n < max)
-		*next = Max(*next, now + BUSY_RETRY_USECS);
-	return failed ? 0 : n;
+	/* Those whose row somebody holds. */
+	if (n < max && left > resting)
+		*next = Min(*next, now + BUSY_RETRY_USECS);
+	return n == max;
 }

@@ -25,9 +25,10 @@ extern TimestampTz wig_schedule_next(const WigCadence *cadence, TimestampTz last
 /*
  * Fire up to max due schedules, each in a subtransaction of its own: the due
  * time moves on in the transaction that starts the instance (or leaves it in the
- * outbox), so that every due time fires once, whatever is killed. Needs SPI.
- * Returns the number looked at; *next is when the next one is due.
+ * outbox), so that every due time fires once, whatever is killed. One that cannot
+ * fire rests, and keeps no other waiting. True when there may be more that are due;
+ * *next is when to look again.
  */
-extern int	wig_schedule_fire_due(TimestampTz now, int max, TimestampTz *next);
+extern bool wig_schedule_fire_due(TimestampTz now, int max, TimestampTz *next);
 
 #endif							/* WIGGLE_SCHEDULE_H */

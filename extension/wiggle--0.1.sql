@@ -200,7 +200,7 @@ comment on table wf_node is 'Proxies, on the home shard, and what their workers 
 create table wf_shard (
 	shard_id			int not null,
 	claimed_at			timestamptz not null,
-	singleton			boolean not null default true unique
+	singleton			boolean not null default true primary key
 );
 comment on table wf_shard is 'The shard that this database is: one row, written once.';
 
@@ -331,9 +331,10 @@ language sql stable
 as $$
 	select row(i.id, i.workflow, i.version, i.status, i.termination_reason, i.error,
 			   i.correlation_id, s.context::jsonb, i.created_at,
-			   greatest(i.updated_at,
+			   -- A worker's clock may be ahead.
+			   greatest(i.updated_at, least((wiggle.version()).now,
 						(select max(coalesce(t.finished_at, t.created_at))
-						   from wiggle.wf_token t where t.instance = i.no)))::wiggle.instance
+						   from wiggle.wf_token t where t.instance = i.no))))::wiggle.instance
 	  from wiggle.wf_scope s where s.instance = i.no and s.scope = 0
 $$;
 
@@ -894,8 +895,16 @@ create view stuck as
 	select i.id, i.workflow, i.version, 'timer due over a minute ago', t.node, m.due_at
 	  from wf_timer m join wf_instance i on i.no = m.instance
 	  join wf_token t on t.instance = m.instance and t.n = m.n
-	 where m.due_at < clock_timestamp() - interval '1 minute';
-comment on view stuck is 'Work that nobody moves: no worker for its queue, or no clock worker.';
+	 where m.due_at < clock_timestamp() - interval '1 minute'
+	union all
+	select i.id, i.workflow, i.version, 'its sub-workflow is gone', t.node, t.created_at
+	  from wf_token t join wf_instance i on i.no = t.instance
+	  join wf_definition d on d.name = i.workflow and d.version = i.version,
+	  json_array_elements(d.body->'nodes') n(node)
+	 where t.status = 'A' and n.node->>'id' = t.node and n.node->>'kind' = 'SUB_WORKFLOW'
+	   and not exists (select from wf_instance c
+						where c.parent_token_id = regexp_replace(i.id, '^wfi', 'tok') || '-' || t.n);
+comment on view stuck is 'Work that nobody moves: no worker for its queue, no clock worker, or a sub-workflow that somebody deleted.';
 
 -- Privileges -------------------------------------------------------------------
 -- PUBLIC gets nothing; tables are written only through functions.
