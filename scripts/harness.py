@@ -4,6 +4,7 @@ Runs as the unprivileged user in the staged tree: scripts/cluster.sh and the
 private installation on PATH do the work. Nothing here sleeps for a fixed time;
 waits poll a condition and have a deadline.
 """
+import contextlib
 import json
 import os
 import signal
@@ -173,3 +174,12 @@ class Proxy:
     def kill(self):
         self.process.kill()
         self.process.wait()
+
+    @contextlib.contextmanager
+    def standing_still(self):
+        """The process does not run in this block: what is sent to it waits and comes all at once."""
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)

@@ -40,6 +40,21 @@ class OwnWorld(ClientTest):
         return [int(pid) for pid in self.shards[shard].psql(
             "select pid from pg_stat_activity where application_name like 'wiggle-proxy%'").split()]
 
+    def hold(self, shard, sql):
+        """Run this in a transaction that stays open; the returned function rolls it back."""
+        holder = subprocess.Popen(["psql", "-X", "-q", "-A", "-t", "-d", self.shards[shard].conninfo()],
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+        def release():
+            if holder.poll() is None:
+                holder.communicate("rollback;\n")
+        self.addCleanup(release)
+        holder.stdin.write("begin; %s; select 'held';\n" % sql)
+        holder.stdin.flush()
+        while holder.stdout.readline() != "held\n":
+            self.assertIsNone(holder.poll())
+        return release
+
     def metric(self, name):
         """The sum over all labels."""
         total = 0
@@ -78,13 +93,7 @@ class Stalls(OwnWorld):
         tasks = {t.instance_id: t for t in self.client.poll(name, max=100)}
         wait_for(lambda: tasks.update({t.instance_id: t for t in self.client.poll(name, max=100, wait=0)})
                  or set(ids) <= set(tasks), 10, "all tasks")
-        locker = subprocess.Popen(["psql", "-X", "-q", "-d", self.shards[0].conninfo()], stdin=subprocess.PIPE,
-                                  stdout=subprocess.PIPE, text=True)
-        self.addCleanup(locker.communicate)
-        locker.stdin.write("begin; select 'locked' from wiggle.wf_instance where id = '%s' for update;\n" % ids[0])
-        locker.stdin.flush()
-        while "locked" not in locker.stdout.readline():
-            self.assertIsNone(locker.poll())
+        release = self.hold(0, "select from wiggle.wf_instance where id = '%s' for update" % ids[0])
 
         def report(instance):
             task = tasks[instance]
@@ -97,8 +106,7 @@ class Stalls(OwnWorld):
         self.assertEqual(caught.exception.code(), grpc.StatusCode.UNAVAILABLE)
         for call in calls[1:]:
             self.assertEqual(call.result().results[0].applied.instance_status, "COMPLETED")
-        locker.stdin.write("commit;\n")
-        locker.stdin.flush()
+        release()
         again = report(ids[0]).result()
         self.assertEqual(again.results[0].applied.instance_status, "COMPLETED")
 
@@ -329,20 +337,9 @@ class Crowds(OwnWorld):
     settings = {"WIGGLE_LANE_BATCH_ITEMS": 8}
 
     def crowd(self, clients, name):
-        """Starts that wait behind held tables, so that both queues are long at once."""
-        holders = []
-        try:
-            for shard in self.shards:
-                holders.append(subprocess.Popen(["psql", "-X", "-q", "-A", "-t", "-d", shard.conninfo()],
-                                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
-                holders[-1].stdin.write("begin; lock table wiggle.wf_instance in share mode; select 'held';\n")
-                holders[-1].stdin.flush()
-                self.assertEqual(holders[-1].stdout.readline(), "held\n")
-            calls = [client.future("StartInstance", timeout=60, workflow=name) for client in clients for _ in range(300)]
-            wait_for(lambda: self.metric("wiggle_proxy_lane_waiting_items") >= 800, 20, "starts to queue")
-        finally:
-            for holder in holders:
-                holder.communicate("rollback;\n")
+        """Starts that come all at once, so that both queues are long."""
+        with self.proxy.standing_still():
+            calls = [client.future("StartInstance", timeout=120, workflow=name) for client in clients for _ in range(300)]
         return [call.result().instance_id for call in calls]
 
     def test_a_crowd_opens_further_lanes_and_loses_nothing(self):
@@ -350,6 +347,7 @@ class Crowds(OwnWorld):
         clients = [Client(self.proxy.address, options=[("grpc.use_local_subchannel_pool", 1)]) for _ in range(4)]
         for client in clients:
             self.addCleanup(client.close)
+            client.call("HealthCheck")	# so that it is connected
         ids = []
 
         def spreads():
