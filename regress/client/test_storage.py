@@ -17,16 +17,23 @@ class OwnWorld(ClientTest):
     """Two shards and a proxy that the test may harm."""
 
     settings = {}
+    home_settings = ()
+    generations = None
 
     def setUp(self):
-        self.shards = [world.make_shard("%s-%d" % (self.id().split(".")[-1][:24], i)) for i in (0, 1)]
+        self.shards = [world.make_shard("%s-%d" % (self.id().split(".")[-1][:24], i), *settings)
+                       for i, settings in enumerate((self.home_settings, ()))]
         for shard in self.shards:
             self.addCleanup(shard.stop)
-        self.proxy = Proxy(world.AREA, topology(*self.shards), name=self.id().split(".")[-1], **self.settings)
-        self.proxy.start()
-        self.addCleanup(self.proxy.stop)
+        self.proxy = self.start_proxy("")
         self.client = Client(self.proxy.address)
         self.addCleanup(self.client.close)
+
+    def start_proxy(self, suffix):
+        proxy = Proxy(world.AREA, topology(*self.shards, generations=self.generations),
+                      name=self.id().split(".")[-1] + suffix, **self.settings).start()
+        self.addCleanup(proxy.stop)
+        return proxy
 
     def start_on(self, shard, workflow, context=None, **more):
         """Start instances until one lands on the shard."""
