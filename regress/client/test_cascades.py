@@ -72,7 +72,7 @@ class Deep(Cascade):
             self.assertEqual(self.client.report(task, depth < DEPTH - 1).error_status, 0)
         return ids
 
-    def start_proxy(self):
+    def proxy_again(self):
         self.proxy.start()
         self.client.close()
         self.client = Client(self.proxy.address)
@@ -99,7 +99,7 @@ class Deep(Cascade):
         wait_for(lambda: int(self.shards[shard].psql("select count(*) from pg_locks where not granted")) > 0, 20,
                  "the cancel to wait for the root")
         self.proxy.kill()
-        self.start_proxy()
+        self.proxy_again()
         self.assertEqual(lost.code(), grpc.StatusCode.UNAVAILABLE)
         root()
         self.assertEqual(self.client.call("CancelInstance", instance_id=ids[0]).cancelled, ids[0])
@@ -110,6 +110,6 @@ class Deep(Cascade):
         self.shards[shard].psql("select pg_terminate_backend(pid) from pg_stat_activity"
                                 " where backend_type = 'wiggle clock worker'")
         middle()
-        self.start_proxy()
+        self.proxy_again()
         self.each_was_cancelled_once()
         self.assertEqual({self.client.status(i) for i in ids[::DEPTH // 10]}, {"CANCELLED"})

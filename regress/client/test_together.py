@@ -4,8 +4,7 @@ import random
 import grpc
 
 import wiggle_pb2 as pb
-import world
-from harness import Proxy, topology, wait_for
+from harness import wait_for
 from test_storage import OwnWorld
 from wigclient import Client, fresh_name, run_of, step_result, value
 
@@ -22,8 +21,7 @@ class Together(OwnWorld):
 
     def setUp(self):
         super().setUp()
-        self.second = Proxy(world.AREA, topology(*self.shards), name=self.id().split(".")[-1] + "-2").start()
-        self.addCleanup(self.second.stop)
+        self.second = self.start_proxy("-2")
         self.both = (self.proxy, self.second)
         self.senders = []
         for i in range(SENDERS):
