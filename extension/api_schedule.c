@@ -37,7 +37,7 @@ check_workflow(const char *workflow)
 	if (wig_graph_latest(store, workflow) == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_WIG_NOT_FOUND),
-				 errmsg("workflow '%.200s' not found", workflow)));
+				 errmsg("workflow '%s' not found", wig_clip(workflow, WIG_MAX_NAME))));
 	wig_store_close(store);
 }
 

@@ -4,8 +4,6 @@
  */
 #include "wiggle.h"
 
-#include "mb/pg_wchar.h"
-
 #include "cancel.h"
 #include "ending.h"
 #include "subflow.h"
@@ -17,7 +15,7 @@ wig_cancel(WigWork *work, const char *id, const char *reason, WigRefusal *refusa
 
 	if (reason == NULL || reason[0] == '\0')
 		reason = "cancelled via API";
-	if (pg_mbstrlen(reason) > WIG_MAX_REASON)
+	if (wig_longer(reason, WIG_MAX_REASON))
 		return wig_refuse(refusal, 400, "reason is longer than %d characters", WIG_MAX_REASON);
 	if (id == NULL || !wig_instance_lock(work->store, id, false, &inst, NULL))
 		return wig_refuse(refusal, 404, "instance not found");

@@ -4,7 +4,21 @@
  */
 #include "wiggle.h"
 
+#include "mb/pg_wchar.h"
+
 #include "errors.h"
+
+bool
+wig_longer(const char *text, int characters)
+{
+	return pg_mbstrlen(text) > characters;
+}
+
+char *
+wig_clip(const char *text, int characters)
+{
+	return pnstrdup(text, pg_mbcharcliplen(text, (int) strlen(text), characters));
+}
 
 bool
 wig_refuse(WigRefusal *refusal, int code, const char *fmt,...)
@@ -17,7 +31,8 @@ wig_refuse(WigRefusal *refusal, int code, const char *fmt,...)
 	va_end(args);
 
 	refusal->code = code;
-	refusal->message = pstrdup(buf);
+	/* What did not fit may have been cut within a character. */
+	refusal->message = pnstrdup(buf, pg_mbcliplen(buf, (int) strlen(buf), sizeof(buf)));
 	return false;
 }
 

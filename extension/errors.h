@@ -24,6 +24,12 @@ typedef struct WigRefusal
 	char	   *message;		/* palloc'd where the refusal was made */
 } WigRefusal;
 
+/* Widths are of characters, as the columns of other stores count them. */
+extern bool wig_longer(const char *text, int characters);
+
+/* The text, or its first characters: what a message quotes. Palloc'd. */
+extern char *wig_clip(const char *text, int characters);
+
 /* Fill *refusal; always returns false, so that checks read "return wig_refuse(...)". */
 extern bool wig_refuse(WigRefusal *refusal, int code, const char *fmt,...)
 			pg_attribute_printf(3, 4);

@@ -34,7 +34,7 @@ enum
 typedef struct GraphKey
 {
 	int32		version;
-	char		workflow[WIG_MAX_NAME + 1];
+	char		workflow[WIG_MAX_NAME_BYTES + 1];
 } GraphKey;
 
 typedef struct GraphEntry
@@ -168,7 +168,7 @@ wig_graph_get(WigStore *store, const char *workflow, int32 version)
 	if (last != NULL && last->key.version == version &&
 		strcmp(last->key.workflow, workflow) == 0)
 		return &last->graph;
-	if (strlen(workflow) > WIG_MAX_NAME)
+	if (strlen(workflow) > WIG_MAX_NAME_BYTES)
 		return NULL;
 	if (cache == NULL)
 		make_cache();

@@ -4,7 +4,6 @@
  */
 #include "wiggle.h"
 
-#include "mb/pg_wchar.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
@@ -141,13 +140,6 @@ plan_result(WigWork *work, const WigTask *task, const WigStep *step, bool comple
 	return true;
 }
 
-/* A name for a message, of which only so much is shown. */
-static const char *
-shown(const char *name)
-{
-	return pnstrdup(name, pg_mbcliplen(name, (int) strlen(name), 64));
-}
-
 static bool
 check_events(const WigStep *step, WigRefusal *refusal)
 {
@@ -168,10 +160,11 @@ check_events(const WigStep *step, WigRefusal *refusal)
 		if (e->type == NULL || e->type[strspn(e->type, " \t\r\n")] == '\0')
 			return wig_refuse(refusal, 400, "an event type is required");
 		if (strncmp(e->type, "wf.", 3) == 0)
-			return wig_refuse(refusal, 400, "event type '%s' takes the reserved \"wf.\" prefix", shown(e->type));
-		if (pg_mbstrlen(e->type) > WIG_MAX_EVENT_TYPE)
+			return wig_refuse(refusal, 400, "event type '%s' takes the reserved \"wf.\" prefix",
+							  wig_clip(e->type, WIG_MAX_NODE_ID));
+		if (wig_longer(e->type, WIG_MAX_EVENT_TYPE))
 			return wig_refuse(refusal, 400, "event type '%s' is longer than %d characters",
-							  shown(e->type),
+							  wig_clip(e->type, WIG_MAX_NODE_ID),
 							  WIG_MAX_EVENT_TYPE);
 		if (e->payload == NULL)
 			continue;
@@ -206,7 +199,8 @@ plan_step(WigWork *work, const WigRun *run, const WigTask *task, int i, StepPlan
 	bool		value = false;
 
 	if (step->node_id != NULL && strcmp(step->node_id, node->id) != 0)
-		return wig_refuse(refusal, 409, "reported step %s but token %s is at %s", shown(step->node_id),
+		return wig_refuse(refusal, 409, "reported step %s but token %s is at %s",
+						  wig_clip(step->node_id, WIG_MAX_NODE_ID),
 						  i == 0 ? task->id : wig_task_id(&task->inst, task->inst.last_n + i),
 						  node->id);
 	if (!check_events(step, refusal))
@@ -404,7 +398,7 @@ report_compensator(WigWork *work, const WigRun *run, WigTask *task, WigApplied *
 		return false;
 	if (step->node_id != NULL && strcmp(step->node_id, node->id) != 0)
 		return wig_refuse(refusal, 409, "reported step %s but token %s is at %s",
-						  shown(step->node_id), task->id, node->id);
+						  wig_clip(step->node_id, WIG_MAX_NODE_ID), task->id, node->id);
 	if (task->inst.status != WIG_INSTANCE_COMPENSATING)
 		return wig_refuse(refusal, 409, "instance %s is %s", task->inst.id,
 						  wig_instance_status_name(task->inst.status));
@@ -436,8 +430,8 @@ check_grouped(const WigRun *run, const WigTask *task, WigRefusal *refusal)
 	const char *first = run->steps[0].node_id;
 
 	if (first != NULL && strcmp(first, node->id) != 0)
-		return wig_refuse(refusal, 409, "reported step %s but token %s is at %s", shown(first),
-						  task->id, node->id);
+		return wig_refuse(refusal, 409, "reported step %s but token %s is at %s",
+						  wig_clip(first, WIG_MAX_NODE_ID), task->id, node->id);
 	if (task->inst.parent_token_id != NULL)
 		return wig_refuse(refusal, 409, "instance %s is a sub-workflow of another instance -- report this run singly",
 						  task->inst.id);

@@ -30,6 +30,7 @@ typedef struct WigKey
 	int32		n;
 } WigKey;
 
+#define WIG_MAX_QUEUE	200		/* bytes of a name; the mark of a longer one is not remembered */
 #define WIG_RING	128			/* remembered keys below the mark */
 #define WIG_LOG		64			/* remembered recent insertions */
 

@@ -43,8 +43,8 @@ wig_signal(WigWork *work, const char *id, const char *signal, const char *payloa
 
 	if (signal == NULL || signal[0] == '\0')
 		return wig_refuse(refusal, 400, "a signal name is required");
-	if (strlen(signal) > WIG_MAX_NAME)
-		return wig_refuse(refusal, 400, "signal name is longer than %d bytes", WIG_MAX_NAME);
+	if (wig_longer(signal, WIG_MAX_NAME))
+		return wig_refuse(refusal, 400, "signal name is longer than %d characters", WIG_MAX_NAME);
 	if (payload != NULL && !wig_json_check(payload, payload_len, &info, &err))
 		return wig_refuse(refusal, 400, "payload: %s", err.message);
 	if (id == NULL || !wig_instance_lock(work->store, id, false, &inst, NULL))

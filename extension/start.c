@@ -19,7 +19,8 @@ check_id(const char *id, WigRefusal *refusal)
 	int32		mine;
 
 	if (!wig_instance_id_valid(id, strlen(id), &shard))
-		return wig_refuse(refusal, 400, "'%.128s' is not an instance id; take one from wiggle.mint()", id);
+		return wig_refuse(refusal, 400, "'%s' is not an instance id; take one from wiggle.mint()",
+						  wig_clip(id, WIG_ID_MAX));
 	mine = wig_shard_id();
 	if (shard == mine)
 		return true;
@@ -41,8 +42,8 @@ check_start(WigWork *work, const WigStart *start, const WigGraph **graph, WigRef
 		return wig_refuse(refusal, 400, "workflow name is required");
 	if (version < 0)
 		return wig_refuse(refusal, 400, "version must be positive, got %d", version);
-	if (start->correlation_id != NULL && strlen(start->correlation_id) > WIG_MAX_CORRELATION)
-		return wig_refuse(refusal, 400, "correlation id is longer than %d bytes", WIG_MAX_CORRELATION);
+	if (start->correlation_id != NULL && wig_longer(start->correlation_id, WIG_MAX_CORRELATION))
+		return wig_refuse(refusal, 400, "correlation id is longer than %d characters", WIG_MAX_CORRELATION);
 	if (start->context != NULL &&
 		!wig_json_check(start->context, start->context_len, &info, &err))
 		return wig_refuse(refusal, 400, "context: %s", err.message);
@@ -53,8 +54,9 @@ check_start(WigWork *work, const WigStart *start, const WigGraph **graph, WigRef
 	if (*graph == NULL)
 	{
 		if (start->version == 0)
-			return wig_refuse(refusal, 404, "workflow '%.200s' not found", start->workflow);
-		return wig_refuse(refusal, 404, "workflow '%.200s:%d' not found", start->workflow, version);
+			return wig_refuse(refusal, 404, "workflow '%s' not found", wig_clip(start->workflow, WIG_MAX_NAME));
+		return wig_refuse(refusal, 404, "workflow '%s:%d' not found",
+						  wig_clip(start->workflow, WIG_MAX_NAME), version);
 	}
 	return true;
 }
@@ -65,8 +67,9 @@ answer_repeat(const WigStart *start, const WigInstance *inst, WigStarted *starte
 			  WigRefusal *refusal)
 {
 	if (strcmp(inst->workflow, start->workflow ? start->workflow : "") != 0)
-		return wig_refuse(refusal, 409, "instance %s runs workflow '%s', not '%.200s'",
-						  inst->id, inst->workflow, start->workflow ? start->workflow : "");
+		return wig_refuse(refusal, 409, "instance %s runs workflow '%s', not '%s'",
+						  inst->id, inst->workflow,
+						  wig_clip(start->workflow ? start->workflow : "", WIG_MAX_NAME));
 	started->id = inst->id;
 	started->status = inst->status;
 	return true;

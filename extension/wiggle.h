@@ -30,11 +30,13 @@
 #define WIG_SCHEMA			"wiggle"
 #define WIG_LIBRARY_VERSION	"0.1"
 
-/* Widths of the columns that clients fill, in bytes (Wiggle's schema). */
+/* Widths of the columns that clients fill, in characters (Wiggle's schema). */
 #define WIG_MAX_NAME			200
-#define WIG_MAX_QUEUE			200
+#define WIG_MAX_NAME_BYTES		(WIG_MAX_NAME * 4)
 #define WIG_MAX_CORRELATION		200
 #define WIG_MAX_REASON			200
+#define WIG_MAX_NODE_ID			64
+/* In bytes, for it is a part of every lease. */
 #define WIG_MAX_WORKER_ID		120
 #define WIG_MAX_OWNER			(WIG_MAX_WORKER_ID + 1 + 13)
 

@@ -82,8 +82,8 @@ select wt.refusal('select wiggle.start(''nobody'')'), wt.refusal('select wiggle.
 select wt.refusal('select wiggle.start(null)'), wt.refusal('select wiggle.start('''')');
 select wt.refusal('select wiggle.start(''s'', version => -1)');
 select wt.refusal(format('select wiggle.start(%L)', repeat('n', 1000))) = 'WG404: workflow ''' || repeat('n', 200) || ''' not found' as shortened;
-select wt.refusal(format('select wiggle.start(''s'', correlation_id => %L)', repeat('c', 201))),
-	   wt.refusal(format('select wiggle.start(''s'', correlation_id => %L)', repeat('c', 200))) like 'accepted%' as at_the_limit;
+select wt.refusal(format('select wiggle.start(''s'', correlation_id => %L)', repeat('ü', 201))),
+	   wt.refusal(format('select wiggle.start(''s'', correlation_id => %L)', repeat('ü', 200))) like 'accepted%' as at_the_limit;
 
 -- Many at once rise in number, oldest first, in the order in which they were started.
 select count(wiggle.start('t', jsonb_build_object('k', k))) from generate_series(1, 300) k;

@@ -107,3 +107,62 @@ class Definitions(ClientTest):
         self.client.register(flow(name, "b", version=2))
         names = list(self.client.call("ListWorkflows").workflows)
         self.assertEqual(names.count(name), 1)
+
+
+class Names(ClientTest):
+    """A name may have 200 characters, whatever their bytes."""
+
+    LONG = [("a", 127), ("a", 128), ("a", 200), ("ü", 64), ("ü", 200), ("€", 200), ("𝄞", 200)]
+    TOO_LONG = [("a", 201), ("a", 7999), ("a", 8000), ("ü", 201), ("€", 2666), ("𝄞", 2000)]
+
+    def named(self, letter, length):
+        """A name of that length that no other test uses."""
+        return fresh_name(letter).ljust(length, letter)
+
+    def definition(self, workflow, queue):
+        definition = flow(workflow, "a", queue=queue)
+        definition["nodes"][0]["activity"] = "a"
+        return definition
+
+    def test_the_longest_names_work(self):
+        for letter, length in self.LONG:
+            with self.subTest(letter=letter, length=length):
+                workflow, queue = self.named(letter, length), self.named(letter, length)
+                self.client.register(self.definition(workflow, queue))
+                self.assertIn(workflow, self.client.call("ListWorkflows").workflows)
+                parked = self.client.future("PollTasks", worker_id="w", queues=[queue], max=1, wait_millis=15000)
+                instance = world.shards[0].psql("select wiggle.start(:'name')", name=workflow)
+                (task,) = parked.result().tasks
+                self.assertEqual((task.instance_id, task.workflow), (instance, workflow))
+                self.assertEqual(self.client.report(task, {}).applied.instance_status, "COMPLETED")
+                self.assertEqual(self.client.status(self.client.start(workflow)), "RUNNING")
+                self.assertEqual(len(self.client.call("ListInstances", workflow=workflow).instances), 2)
+                schedule = self.client.call("CreateSchedule", workflow=workflow, every_millis=3600000)
+                self.client.call("DeleteSchedule", id=schedule.id)
+                text = letter * 200
+                again = self.client.start(workflow, correlation_id=text)
+                self.client.call("CancelInstance", instance_id=again, reason=text)
+                view = self.client.get(again).instance
+                self.assertEqual(view.termination_reason, text)
+                self.assertIn(view, self.client.call("ListInstances", correlation_id=text).instances)
+
+    def test_longer_ones_are_refused_and_quoted_in_part(self):
+        good = self.define("a")
+        for letter, length in self.TOO_LONG:
+            name = self.named(letter, length)
+            for call in (lambda: self.client.register(self.definition(name, good)),
+                         lambda: self.client.register(self.definition(fresh_name(), name)),
+                         lambda: self.client.start(name),
+                         lambda: self.client.start(good, correlation_id=name),
+                         lambda: self.client.poll(name, wait=0),
+                         lambda: self.client.call("CreateSchedule", workflow=name, every_millis=1000),
+                         lambda: self.client.signal("wfi.s0.01m446vf3rya1rekthaps4", name)):
+                with self.subTest(letter=letter, length=length), self.assertRaises(grpc.RpcError) as caught:
+                    call()
+                self.assertEqual(caught.exception.code(), INVALID, caught.exception.details())
+                self.assertIn("200", caught.exception.details())
+                self.assertNotIn("\ufffd", caught.exception.details())
+
+    def test_an_unknown_name_is_quoted_whole(self):
+        for letter in "aü€𝄞":
+            self.refused(NOT_FOUND, "workflow '%s' not found" % (letter * 200), self.client.start, letter * 200)
