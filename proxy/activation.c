@@ -133,7 +133,7 @@ activation_pack(const struct batch_row *rows, int n, size_t before, struct buf *
 		if (task.len + overhead > TASK_LIST_MAX_BYTES)
 		{
 			wig_fail(why, "the context needs %zu bytes on the wire; a poll's answer carries up to %zu",
-					 task.len, TASK_LIST_MAX_BYTES);
+					 task.len + overhead, TASK_LIST_MAX_BYTES);
 			fates[i] = ACTIVATION_NEVER;
 			continue;
 		}

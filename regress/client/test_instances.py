@@ -90,8 +90,12 @@ class Start(ClientTest):
         name = self.define("a")
         big = "x" * (3 << 20)
         self.assertEqual(self.client.context(self.client.start(name, {"big": big})), {"big": big})
-        self.refused(grpc.StatusCode.RESOURCE_EXHAUSTED, "**", self.client.start, name, {"big": "x" * (5 << 20)})
+        parked = self.client.future("PollTasks", worker_id="w", queues=[fresh_name("nobody")], wait_millis=15000)
+        for size in (5 << 20, 64 << 20):
+            self.refused(grpc.StatusCode.RESOURCE_EXHAUSTED, "**", self.client.start, name, {"big": "x" * size})
+        self.assertFalse(parked.done(), "another call on the connection")
         self.assertTrue(self.client.start(name), "the connection still serves")
+        parked.cancel()
 
 
 def varint(n):

@@ -329,6 +329,41 @@ class Sizes(OwnWorld):
         self.refused(grpc.StatusCode.RESOURCE_EXHAUSTED, "*ask for fewer*", self.client.call, "ListInstances",
                      workflow=name)
 
+    def test_the_largest_context_that_an_answer_carries(self):
+        """A client that takes 4 MiB gets what fits to the byte; one byte more ends the step."""
+        name = fresh_name()
+        self.client.register(flow(name, ("task", "a", NO_RETRY)))
+        error = self.outcome(name, 4 << 20)
+        needs, carries = map(int, re.fullmatch(
+            r"a: the context needs (\d+) bytes on the wire; a poll's answer carries up to (\d+)", error).groups())
+        fits = (4 << 20) - (needs - carries)
+        self.assertIsNone(self.outcome(name, fits))
+        self.assertRegex(self.outcome(name, fits + 1), r"^a: the context needs %d bytes" % (carries + 1))
+
+    def outcome(self, name, size):
+        """Poll an instance with a text of so many bytes; its error, None when the step was completed."""
+        instance = self.shards[0].psql("select wiggle.start(:'wf', to_jsonb(repeat('y', :size)))", wf=name, size=size)
+
+        def ended():
+            for task in self.client.poll(name, wait=200):
+                self.assertEqual(len(plain(task.context)), size)
+                self.client.report(task, {})
+            return self.shards[0].psql("select status from wiggle.instance(:'id')", id=instance) != "RUNNING"
+        wait_for(ended, 60, "the end of the instance")
+        return self.shards[0].psql("select error from wiggle.instance(:'id')", id=instance) or None
+
+    def test_queue_names_that_no_notification_can_carry_together(self):
+        """Forty names of 200 characters, ready in one transaction; NOTIFY takes less than 8,000 bytes."""
+        names = [fresh_name("q").ljust(200, "q") for _ in range(40)]
+        for name in names:
+            self.client.register(flow(name, "a"))
+        parked = {name: self.client.future("PollTasks", worker_id=name[:20], queues=[name], max=1, wait_millis=15000,
+                                           timeout=60) for name in names}
+        wait_for(lambda: self.metric("wiggle_proxy_parked_polls") == len(names), 20, "parked polls")
+        self.shards[1].psql("select wiggle.start(w) from unnest(string_to_array(:'names', ',')) w", names=",".join(names))
+        for name, poll in parked.items():
+            self.assertEqual([t.workflow for t in poll.result().tasks], [name])
+
     def test_integers_beyond_doubles_are_not_rewritten_by_being_seen(self):
         name = self.define("a", "b")
         instance = self.shards[0].psql(

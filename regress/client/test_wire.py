@@ -14,6 +14,7 @@ from harness import Proxy, topology, wait_for
 from rawh2 import (CONTINUATION, DATA, EMPTY, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, HEADERS, NO_ERROR,
                    PING, PREFACE, PRIORITY, PROTOCOL_ERROR, RST_STREAM, SERVICE, SETTINGS, Raw, frame, literal,
                    message, request)
+from wigclient import Client, flow, fresh_name
 
 OK, CANCELLED, INVALID, DEADLINE, EXHAUSTED, UNIMPLEMENTED, INTERNAL = "0", "1", "3", "4", "8", "12", "13"
 MAX_MESSAGE = 4 * 1024 * 1024
@@ -178,6 +179,40 @@ class Framing(WireTest):
             raw.send(frame(DATA, 0, stream, message(b"x", length=MAX_MESSAGE)))
         self.others_are_served()
         self.assertLess(self.proxy.rss_kb() - before, 20000)
+
+
+class Sizes(WireTest):
+    """Requests about the limit; one that is over it is refused alone, on its stream."""
+
+    def setUp(self):
+        super().setUp()
+        client = Client(self.proxy.address)
+        self.addCleanup(client.close)
+        self.name = fresh_name("size")
+        client.register(flow(self.name, "a"))
+
+    def start_request(self, size):
+        """A StartInstanceRequest of so many bytes, for the most part a string in the context."""
+        head = b"\x0a" + varint(len(self.name)) + self.name.encode()
+        text = size - len(head) - 1 - 4 - 1 - 4		# two tags and two lengths of four bytes
+        out = head + b"\x12" + varint(text + 5) + b"\x1a" + varint(text) + b"x" * text
+        self.assertEqual(len(out), size)
+        return message(out)
+
+    def test_requests_about_four_mebibytes(self):
+        raw = self.connect()
+        poll = raw.open(request("PollTasks"), body=poll_message("nobody"))
+        for size, status in ((MAX_MESSAGE - 1, OK), (MAX_MESSAGE, OK), (MAX_MESSAGE + 1, EXHAUSTED),
+                             (16 * MAX_MESSAGE, EXHAUSTED)):
+            with self.subTest(size=size):
+                before = self.proxy.rss_kb()
+                fields, _ = raw.call(request("StartInstance"), self.start_request(size), seconds=60)
+                self.assertEqual(fields.get("grpc-status"), status, fields)
+                if status == EXHAUSTED:
+                    self.assertLess(self.proxy.rss_kb() - before, 3000, "it is not kept")
+        self.assertEqual(raw.goaways, [])
+        self.assertNotIn(poll, raw.ended)
+        self.assertEqual(raw.status(), OK)
 
 
 class Keepalive(WireTest):
