@@ -72,7 +72,7 @@ QUIET_SUB = $(MAKE) --no-print-directory
 .PHONY: all extension programs core proxy cli install install-extension \
 	install-programs uninstall clean help \
 	deps stage demo check check-unit check-sql check-isolation check-property check-tap \
-	check-client installcheck lint bench asan
+	check-client soak installcheck lint bench asan
 
 all: extension programs
 
@@ -129,6 +129,9 @@ check: all
 $(addprefix check-,$(SUITES)): check-%:
 	+@scripts/check $*
 
+soak: all
+	+@scripts/check soak
+
 .PHONY: list-regress list-isolation list-sources
 list-regress:
 	@echo $(REGRESS)
@@ -170,6 +173,7 @@ help:
 ## make uninstall   take it away again
 ## make check       every test; also check-unit, check-sql, check-isolation,
 ##                  check-tap, check-client
+## make soak        what takes half an hour: schedules in real time, many cancels
 ## make installcheck  SQL and isolation tests against a running server
 ## make lint        clang-tidy, cppcheck, format, layers, banned names
 ## make bench       measure against pgbench on the same cluster

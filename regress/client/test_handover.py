@@ -10,10 +10,8 @@ from wigclient import fresh_name
 BASE = "timestamptz '2040-01-01 00:00+00'"
 
 
-class Minutes(OwnWorld):
-    """Home's clock is moved by hand; it is ahead of the real one, which a crash brings back."""
-
-    home_settings = ("wiggle.test_clock = on", "wiggle.retention = -1", "wiggle.event_retention = -1")
+class Faults(OwnWorld):
+    """Three proxies, and what can happen to the clock worker of home."""
 
     def setUp(self):
         super().setUp()
@@ -22,10 +20,7 @@ class Minutes(OwnWorld):
         self.name = fresh_name("minutely")
         self.client.register({"workflow": self.name, "version": 1, "steps": [{"task": "a"}]})
         # Without the generation in force home would keep what it fires.
-        wait_for(lambda: self.home.psql("select count(*) from wiggle.wf_placement") == "1", 20, "the placement")
-        self.clock(30)
-        self.client.call("CreateSchedule", workflow=self.name, cron="* * * * *")
-        self.assertEqual(self.next_fire(), 60)
+        wait_for(lambda: self.home.psql("select count(*) from wiggle.wf_placement") != "0", 20, "the placement")
 
     def patiently(self, sql):
         """The answer of home, which may just be recovering."""
@@ -36,16 +31,47 @@ class Minutes(OwnWorld):
                 return None
         return wait_for(attempt, 60, "an answer of home")[0]
 
+    def clock_worker(self):
+        return int(wait_for(lambda: self.patiently(
+            "select pid from pg_stat_activity where backend_type = 'wiggle clock worker'"
+            " and datname = current_database()"), 60, "a clock worker"))
+
+    def end(self, pid):
+        self.home.psql("select pg_terminate_backend(%d)" % pid)
+
+    def kill(self, pid):
+        """The cluster restarts with it, and forgets what was not on disk."""
+        os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: self.clock_worker() != pid, 60, "another clock worker")
+
+    def freeze(self, pid):
+        os.kill(pid, signal.SIGSTOP)
+
+        def stopped():
+            with open("/proc/%d/stat" % pid, encoding="ascii", errors="replace") as f:
+                return f.read().rsplit(")", 1)[1].split()[0] == "T"
+        wait_for(stopped, 20, "process %d to stand still" % pid)
+
+    def cut_sessions(self, shard):
+        shard.psql("select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'wiggle-proxy%'")
+
+
+class Minutes(Faults):
+    """Home's clock is moved by hand; it is ahead of the real one, which a crash brings back."""
+
+    home_settings = ("wiggle.test_clock = on", "wiggle.retention = -1", "wiggle.event_retention = -1")
+
+    def setUp(self):
+        super().setUp()
+        self.clock(30)
+        self.client.call("CreateSchedule", workflow=self.name, cron="* * * * *")
+        self.assertEqual(self.next_fire(), 60)
+
     def clock(self, seconds):
         self.patiently("select wiggle.test_set_clock(%s + interval '%g s')" % (BASE, seconds))
 
     def next_fire(self):
         return int(self.patiently("select extract(epoch from next_fire_at - %s)::int from wiggle.wf_schedule" % BASE))
-
-    def clock_worker(self):
-        return int(wait_for(lambda: self.patiently(
-            "select pid from pg_stat_activity where backend_type = 'wiggle clock worker'"
-            " and datname = current_database()"), 60, "a clock worker"))
 
     def started(self):
         count = "select count(*) from wiggle.wf_instance"
@@ -65,8 +91,6 @@ class Minutes(OwnWorld):
             # In a minute all is on disk long since.
             self.home.psql("checkpoint")
 
-    # ---- what happens to the clock worker
-
     def before(self, harm):
         def fault(due):
             harm(self.clock_worker())
@@ -80,14 +104,6 @@ class Minutes(OwnWorld):
             harm(worker)
         return fault
 
-    def end(self, pid):
-        self.home.psql("select pg_terminate_backend(%d)" % pid)
-
-    def kill(self, pid):
-        """The cluster restarts with it, and forgets what was not on disk."""
-        os.kill(pid, signal.SIGKILL)
-        wait_for(lambda: self.clock_worker() != pid, 60, "another clock worker")
-
     def frozen(self, due):
         worker = self.clock_worker()
         self.freeze(worker)
@@ -95,14 +111,6 @@ class Minutes(OwnWorld):
         due()
         self.assertEqual(self.next_fire(), before)
         os.kill(worker, signal.SIGCONT)
-
-    def freeze(self, pid):
-        os.kill(pid, signal.SIGSTOP)
-
-        def stopped():
-            with open("/proc/%d/stat" % pid, encoding="ascii", errors="replace") as f:
-                return f.read().rsplit(")", 1)[1].split()[0] == "T"
-        wait_for(stopped, 20, "process %d to stand still" % pid)
 
 
 class AtHome(Minutes):
@@ -152,7 +160,7 @@ class Carried(Minutes):
 
     def sessions_are_cut(self):
         for shard in self.shards:
-            shard.psql("select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'wiggle-proxy%'")
+            self.cut_sessions(shard)
 
     def home_is_killed(self):
         """What the clock worker did must be on disk before anybody may act on it."""
