@@ -7,6 +7,7 @@ waits poll a condition and have a deadline.
 import contextlib
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -16,7 +17,7 @@ import urllib.request
 TREE = os.path.abspath(os.path.join(os.path.dirname(__file__), ".."))
 
 
-def wait_for(condition, seconds=30.0, what="the condition"):
+def wait_for(condition, seconds=60.0, what="the condition"):
     """Poll until condition() is true and return its value."""
     deadline = time.monotonic() + seconds
     while True:
@@ -29,9 +30,15 @@ def wait_for(condition, seconds=30.0, what="the condition"):
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """A port that nobody holds, below those that the kernel gives to connections: it stays free for a while."""
+    while True:
+        port = random.randrange(20000, 32000)
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
 
 
 class Cluster:
@@ -158,7 +165,7 @@ class Proxy:
         with open("/proc/%d/status" % self.process.pid, encoding="ascii") as f:
             return next(int(line.split()[1]) for line in f if line.startswith("VmRSS"))
 
-    def stop(self, seconds=30):
+    def stop(self, seconds=60):
         """SIGTERM and wait; the exit status."""
         if self.process is None:
             return None

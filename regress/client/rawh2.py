@@ -117,7 +117,7 @@ class Raw:
         """Write all, reading meanwhile; a server that has hung up is noted, not raised."""
         view = memoryview(data)
         while view and not self.closed:
-            readable, writable, _ = select.select([self.socket], [self.socket], [], 10)
+            readable, writable, _ = select.select([self.socket], [self.socket], [], 60)
             assert readable or writable, "the server neither reads nor writes"
             if readable:
                 self._receive()
@@ -166,17 +166,17 @@ class Raw:
             self.window -= len(piece)
             self.send(frame(DATA, END_STREAM if sent == len(body) else 0, stream, piece))
 
-    def call(self, block=None, body=EMPTY, seconds=10):
+    def call(self, block=None, body=EMPTY, seconds=60):
         """A request and its reply: (header fields with the trailers', body)."""
         stream = self.open(block, body=body)
         self.wait(lambda: stream in self.ended or stream in self.resets, seconds)
         return self.headers.get(stream, {}), self.body.get(stream, b"")
 
-    def status(self, block=None, body=EMPTY, seconds=10):
+    def status(self, block=None, body=EMPTY, seconds=60):
         fields, _ = self.call(block, body, seconds)
         return fields.get("grpc-status")
 
-    def wait(self, condition, seconds=10):
+    def wait(self, condition, seconds=60):
         """Read until the condition holds or the server hangs up; True when it holds."""
         deadline = time.monotonic() + seconds
         while not condition():
@@ -188,7 +188,7 @@ class Raw:
                 self._receive()
         return True
 
-    def wait_closed(self, seconds=10):
+    def wait_closed(self, seconds=60):
         self.wait(lambda: self.closed, seconds)
         return self.closed
 

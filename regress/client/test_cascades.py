@@ -96,7 +96,7 @@ class Deep(Cascade):
 
         # Killed with the cancel on its way: nobody knows what became of it, and the client asks again.
         lost = self.client.future("CancelInstance", instance_id=ids[0])
-        wait_for(lambda: int(self.shards[shard].psql("select count(*) from pg_locks where not granted")) > 0, 20,
+        wait_for(lambda: int(self.shards[shard].psql("select count(*) from pg_locks where not granted")) > 0, 60,
                  "the cancel to wait for the root")
         self.proxy.kill()
         self.proxy_again()

@@ -11,7 +11,7 @@ from wigclient import ClientTest, fresh_name
 EXAMPLE = os.path.join(TREE, "examples", "order.yaml")
 
 
-def wiggle(*arguments, stdin="", server=None, timeout=60, **environment):
+def wiggle(*arguments, stdin="", server=None, timeout=90, **environment):
     env = {k: v for k, v in os.environ.items() if not k.startswith("WIGGLE_")}
     env["WIGGLE_URL"] = server or world.proxy.address
     env.update(environment)

@@ -40,7 +40,7 @@ class Feeds:
 
     def finish(self, consumer, n):
         """Poll until n entries are there: the proxy of another test may share the log."""
-        return wait_for(lambda: (lambda got: got if len(got) >= n else None)(self.poll_events(consumer)), 10,
+        return wait_for(lambda: (lambda got: got if len(got) >= n else None)(self.poll_events(consumer)), 60,
                         "%d entries" % n)
 
 
@@ -135,22 +135,25 @@ class Cases(Feeds):
         self.assertEqual(len(self.finish(consumer, 2)), 2, "clamped to the log's end as it was")
 
     def test_a_long_poll_ends_at_its_time_or_with_the_first_entry(self):
+        """The first entry thirty times; the look that a proxy takes every two seconds would take 60."""
         consumer = self.consumer()
         begin = time.monotonic()
         self.assertEqual(self.poll_events(consumer, wait=400), [])
         self.assertGreaterEqual(time.monotonic() - begin, 0.4)
-        self.assertLess(time.monotonic() - begin, 3)
         name = self.define("a")
-        waiting = self.in_background(self.poll_events, consumer, 10, 15000)
-        self.parked(1)
         begin = time.monotonic()
-        instance = self.client.start(name)
-        got = waiting(20)
-        self.assertLess(time.monotonic() - begin, 1.5)
-        self.assertEqual([(e.instance_id, e.type) for e in got], [(instance, "wf.started")])
+        for _ in range(30):
+            waiting = self.in_background(self.poll_events, consumer, 10, 15000)
+            self.parked(1)
+            instance = self.client.start(name)
+            got = waiting()
+            self.assertEqual([(e.instance_id, e.type) for e in got], [(instance, "wf.started")])
+            self.ack(consumer, got[0])
+        self.assertLess(time.monotonic() - begin, 45)
+        # What waits longest here waits for 20 seconds.
         begin = time.monotonic()
-        self.assertEqual(len(self.poll_events(consumer, wait=-5)), 1)
-        self.assertLess(time.monotonic() - begin, 3)
+        self.assertEqual(self.poll_events(consumer, wait=-5), [])
+        self.assertLess(time.monotonic() - begin, 15)
 
     def parked(self, n):
         server = getattr(world, self.server)
@@ -158,7 +161,7 @@ class Cases(Feeds):
         def enough():
             text = server.http("/metrics")[1]
             return any(line == "wiggle_proxy_event_polls %d" % n for line in text.splitlines())
-        wait_for(enough, 10, "%d waiting polls" % n)
+        wait_for(enough, 60, "%d waiting polls" % n)
 
     def test_a_client_that_goes_away_leaves_nothing_behind(self):
         self.parked(0)
@@ -202,9 +205,7 @@ class Cases(Feeds):
         self.parked(1)
         session.stdin.write("rollback;\n")
         session.stdin.flush()
-        begin = time.monotonic()
-        self.assertEqual([e.instance_id for e in waiting(20)], [after])
-        self.assertLess(time.monotonic() - begin, 5)
+        self.assertEqual([e.instance_id for e in waiting()], [after])
 
     def test_a_large_log_comes_in_answers_that_can_be_received(self):
         consumer = self.consumer()
@@ -320,7 +321,7 @@ class Vector(Feeds, ClientTest):
         self.addCleanup(client.close)
         consumer = self.consumer()
         held = [client.future("PollEvents", consumer=consumer, max=1, wait_millis=15000) for _ in range(2)]
-        wait_for(lambda: "wiggle_proxy_event_polls 2" in proxy.http("/metrics")[1], 10, "two waiting polls")
+        wait_for(lambda: "wiggle_proxy_event_polls 2" in proxy.http("/metrics")[1], 60, "two waiting polls")
         reply = client.call("PollEvents", consumer=consumer, max=1, wait_millis=15000)
         self.assertEqual((list(reply.events), reply.retry_after_millis), ([], 321))
         self.assertEqual(proxy.stop(), 0)
@@ -336,17 +337,17 @@ class OneDown(OwnWorld, Feeds):
         consumer = fresh_name("down")
         self.poll_events(consumer)
         here, there = self.start_on(0, name), self.start_on(1, name)
-        wait_for(lambda: len(self.poll_events(consumer)) >= 2, 10, "both entries")
+        wait_for(lambda: len(self.poll_events(consumer)) >= 2, 60, "both entries")
         self.control(1, "-m", "fast", "stop")
-        wait_for(lambda: not self.proxy.ready(), 10, "readiness to fall")
-        got = wait_for(lambda: self.quietly(consumer), 20, "entries of the shard that is up")
+        wait_for(lambda: not self.proxy.ready(), 60, "readiness to fall")
+        got = wait_for(lambda: self.quietly(consumer), 60, "entries of the shard that is up")
         self.assertIn(here, [e.instance_id for e in got])
         self.assertEqual({e.shard for e in got}, {0})
         self.client.call("AckEvents", consumer=consumer, acked_cursor=got[-1].cursor)
         self.refused(UNAVAILABLE, "*temporarily unavailable*", self.poll_events, fresh_name("new"))
         self.control(1, "-l", os.path.join(self.shards[1].folder, "log"), "restart")
-        wait_for(self.proxy.ready, 30, "readiness to come back")
-        later = wait_for(lambda: self.quietly(consumer), 20, "entries of the shard that was down")
+        wait_for(self.proxy.ready, 60, "readiness to come back")
+        later = wait_for(lambda: self.quietly(consumer), 60, "entries of the shard that was down")
         self.assertIn(there, [e.instance_id for e in later])
         self.assertEqual({e.shard for e in later}, {1})
 
@@ -363,7 +364,7 @@ class OneDown(OwnWorld, Feeds):
     def test_without_home_it_is_unavailable(self):
         self.define("a")
         self.control(0, "-m", "fast", "stop")
-        wait_for(lambda: not self.proxy.ready(), 10, "readiness to fall")
+        wait_for(lambda: not self.proxy.ready(), 60, "readiness to fall")
         for call in (lambda: self.poll_events("x"), lambda: self.client.call("ListSchedules"),
                      lambda: self.client.call("GetCluster")):
             with self.assertRaises(grpc.RpcError) as caught:

@@ -70,7 +70,7 @@ class Examples(WorkTest):
         self.assertEqual((token["kind"], token["status"], token["activity"]), ("SIGNAL", "AWAITING", "approved"))
         self.assertRegex(self.ends(0, "get", asked).stdout, r"SIGNAL +AWAITING +approved +0 +deadline \d{4}-")
         self.prints("signal", asked, "approved", "--payload", '{"by": "ada", "days": 2}')
-        done = self.prints("get", asked, "--wait", "--timeout", "30s")
+        done = self.prints("get", asked, "--wait", "--timeout", "60s")
         self.assertEqual(done["context"], {"days": 2, "by": "ada"})
         worker.says("approved by ada")
         # Nobody answers.

@@ -188,7 +188,7 @@ class ForEach:
         name = self.each([{"task": "one"}])
         view = self.work(self.client.start(name, {"items": list(range(1000))}), {
             "one": lambda c, t: {"n": c * 2}, "collect": lambda c, t: {"sum": sum(e["n"] for e in c["__forEach__all"])},
-            "after": same}, seconds=120)
+            "after": same})
         self.assertEqual(plain(view.context), {"sum": 999000})
         detail = self.client.get(view.id)
         self.assertEqual({t.status for t in detail.tokens}, {"DONE"})
@@ -244,7 +244,7 @@ class Choices:
         for level in range(40):
             handlers["side-%d" % level] = same
             handlers["c-%d" % level] = lambda c, t: {**c["__arm__a"], "n": c["__arm__a"].get("n", 0) + 1}
-        view = self.work(self.client.start(name), handlers, seconds=60)
+        view = self.work(self.client.start(name), handlers)
         self.assertEqual((view.status, plain(view.context)), ("COMPLETED", {"deep": 1, "n": 40}))
 
 
@@ -396,7 +396,7 @@ class Sagas:
         name = self.client.register(self.saga()).name
         instance = self.fail_at_c(name)
         self.client.poll_one(name, lease_millis=100)
-        again = self.client.poll_one(name, wait=10000)
+        again = self.client.poll_one(name)
         self.assertEqual((again.step_name, again.attempt), (name + "#b#compensate", 2))
         self.client.report(again, None)
         self.client.report(self.client.poll_one(name), None)

@@ -20,7 +20,7 @@ class Faults(OwnWorld):
         self.name = fresh_name("minutely")
         self.client.register({"workflow": self.name, "version": 1, "steps": [{"task": "a"}]})
         # Without the generation in force home would keep what it fires.
-        wait_for(lambda: self.home.psql("select count(*) from wiggle.wf_placement") != "0", 20, "the placement")
+        wait_for(lambda: self.home.psql("select count(*) from wiggle.wf_placement") != "0", 60, "the placement")
 
     def patiently(self, sql):
         """The answer of home, which may just be recovering."""
@@ -50,7 +50,7 @@ class Faults(OwnWorld):
         def stopped():
             with open("/proc/%d/stat" % pid, encoding="ascii", errors="replace") as f:
                 return f.read().rsplit(")", 1)[1].split()[0] == "T"
-        wait_for(stopped, 20, "process %d to stand still" % pid)
+        wait_for(stopped, 60, "process %d to stand still" % pid)
 
     def cut_sessions(self, shard):
         shard.psql("select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'wiggle-proxy%'")

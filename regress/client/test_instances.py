@@ -84,7 +84,7 @@ class Start(ClientTest):
             fields = b"\x0a" + varint(len(entry)) + entry
             deep = b"\x2a" + varint(len(fields)) + fields
         raw = self.client.channel.unary_unary("/com.wiggle.proto.WiggleControlPlane/StartInstance")
-        self.refused(INVALID, "**", raw, request + b"\x12" + varint(len(deep)) + deep, timeout=10)
+        self.refused(INVALID, "**", raw, request + b"\x12" + varint(len(deep)) + deep, timeout=60)
 
     def test_messages_up_to_4_mib(self):
         name = self.define("a")

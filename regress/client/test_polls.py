@@ -15,9 +15,10 @@ class Polls(ClientTest):
         begin = time.monotonic()
         self.assertEqual(self.client.poll(fresh_name("empty"), wait=300), [])
         self.assertGreater(time.monotonic() - begin, 0.25)
+        # What waits longest here waits for 20 seconds.
         begin = time.monotonic()
         self.assertEqual(self.client.poll(fresh_name("empty"), wait=-5), [])
-        self.assertLess(time.monotonic() - begin, 2)
+        self.assertLess(time.monotonic() - begin, 15)
 
     def test_a_parked_poll_is_woken_by_a_start(self):
         name = self.define("a")
@@ -26,13 +27,14 @@ class Polls(ClientTest):
         self.assertEqual([t.instance_id for t in parked.result().tasks], [instance])
 
     def test_a_parked_poll_is_woken_from_sql(self):
+        """Twenty times; to be found by the look that a proxy takes every ten seconds would take 200."""
         name = self.define("a")
-        for shard in (0, 1):
+        begin = time.monotonic()
+        for i in range(20):
             parked = self.client.future("PollTasks", worker_id="w", queues=[name], max=1, wait_millis=15000)
-            instance = world.shards[shard].psql("select wiggle.start(:'name')", name=name)
-            begin = time.monotonic()
+            instance = world.shards[i % 2].psql("select wiggle.start(:'name')", name=name)
             self.assertEqual([t.instance_id for t in parked.result().tasks], [instance])
-            self.assertLess(time.monotonic() - begin, 3)
+        self.assertLess(time.monotonic() - begin, 100)
 
     def test_one_wake_up_serves_many_parked_polls(self):
         name = self.define("a")
@@ -49,7 +51,7 @@ class Polls(ClientTest):
         self.assertEqual(len(self.client.poll(name, max=0)), 1)
         rest = []
         while len(rest) < 6:
-            got = self.client.poll(name, max=100, wait=1000)
+            got = self.client.poll(name, max=100)
             self.assertTrue(got, "six tasks are still there")
             rest += got
         self.assertEqual(len(rest), 6)
@@ -69,7 +71,7 @@ class Polls(ClientTest):
         other.call("HealthCheck")
         other.close()
         instance = self.client.start(name)
-        self.assertEqual(self.client.poll_one(name, wait=10000).instance_id, instance)
+        self.assertEqual(self.client.poll_one(name).instance_id, instance)
 
     def test_queues_are_kept_apart(self):
         name = fresh_name()
@@ -109,15 +111,12 @@ class Polls(ClientTest):
 
         def work(number):
             client = Client(world.proxy.address)
-            while True:
-                tasks = client.poll(name, worker="w%d" % number, wait=1500, max=1 + number % 3)
-                if not tasks:
-                    break
-                for task in tasks:
-                    with lock:
-                        seen.append(task.task_id)
+            while len(seen) < 80:
+                for task in client.poll(name, worker="w%d" % number, wait=500, max=1 + number % 3):
                     if client.report(task, {}).error_status:
                         refused.append(task.task_id)
+                    with lock:
+                        seen.append(task.task_id)
             client.close()
         waits = [self.in_background(work, n) for n in range(8)]
         for wait in waits:

@@ -122,7 +122,7 @@ class Backlog(ClientTest):
     def setUp(self):
         super().setUp()
         self.proxies = [Proxy(world.AREA, topology(*world.shards), name="backlog-%d-%s" % (i, self.id().split(".")[-1]),
-                              WIGGLE_POLLER_TTL_MILLIS=ttl).start() for i, ttl in enumerate((7000, 6000))]
+                              WIGGLE_POLLER_TTL_MILLIS=ttl).start() for i, ttl in enumerate((9000, 8000))]
         for proxy in self.proxies:
             self.addCleanup(proxy.stop)
         self.clients = [Client(p.address) for p in self.proxies]
@@ -157,9 +157,9 @@ class Backlog(ClientTest):
         self.assertFalse(self.covered(name))
         self.assertEqual(len(self.clients[1].call("PollTasks", worker_id="w", queues=[name], max=1).tasks), 1)
         self.assertTrue(self.covered(name, self.clients[1]), "at once where it polled")
-        wait_for(lambda: self.covered(name), 15, "the other proxy to hear of the poller")
-        wait_for(lambda: not self.covered(name, self.clients[1]), 15, "the poller to be forgotten")
-        wait_for(lambda: not self.covered(name), 15, "the other proxy to hear that it is gone")
+        wait_for(lambda: self.covered(name), 60, "the other proxy to hear of the poller")
+        wait_for(lambda: not self.covered(name, self.clients[1]), 60, "the poller to be forgotten")
+        wait_for(lambda: not self.covered(name), 60, "the other proxy to hear that it is gone")
 
     def test_scopes(self):
         name = fresh_name()
@@ -183,7 +183,7 @@ class Backlog(ClientTest):
         before = self.clients[0].call("GetBacklogCoverage").live_pollers
         self.clients[0].future("PollTasks", worker_id="all-%s" % name, versions=[
             pb.WorkflowVersion(workflow="nothing", version=1)], wait_millis=1000)
-        wait_for(lambda: self.clients[0].call("GetBacklogCoverage").live_pollers > before, 10, "one more poller")
+        wait_for(lambda: self.clients[0].call("GetBacklogCoverage").live_pollers > before, 60, "one more poller")
         self.assertFalse(self.covered(name))
 
 
@@ -202,14 +202,14 @@ class Cluster(ClientTest):
 
         def members(client, n):
             return wait_for(lambda: (lambda view: view if len(view.members) == n else None)(client.call("GetCluster")),
-                            15, "%d members" % n)
+                            60, "%d members" % n)
         first, one = proxy("one")
         view = members(one, 1)
         (me,) = view.members
         self.assertEqual((me.id, me.name, me.alive, me.leader, view.leader), (view.self, "one", True, True, True))
         self.assertRegex(me.id, r"^node_[0-9a-hjkmnp-tv-z]{22}$")
         self.assertLessEqual(me.first_heartbeat, me.last_heartbeat)
-        wait_for(lambda: one.call("HealthCheck").leader, 15, "the leader to know")
+        wait_for(lambda: one.call("HealthCheck").leader, 60, "the leader to know")
         second, two = proxy("two")
         view = members(two, 2)
         self.assertEqual([(m.name, m.leader) for m in view.members], [("one", True), ("two", False)])
@@ -220,7 +220,7 @@ class Cluster(ClientTest):
         second.kill()
         third, three = proxy("three")
         view = members(three, 2)
-        wait_for(lambda: [m.alive for m in three.call("GetCluster").members] == [False, True], 30,
+        wait_for(lambda: [m.alive for m in three.call("GetCluster").members] == [False, True], 60,
                  "the killed member to be taken for dead")
         self.assertEqual([m.leader for m in three.call("GetCluster").members], [False, True])
         self.assertEqual(third.stop(), 0)

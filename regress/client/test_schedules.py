@@ -85,7 +85,7 @@ class Schedules:
     def test_it_fires_with_its_context(self):
         name = self.define("a")
         view = self.schedule(name, {"from": "schedule"}, every_millis=300)
-        wait_for(lambda: len(self.fired(name)) >= 2, 20, "two instances of the schedule")
+        wait_for(lambda: len(self.fired(name)) >= 2, 60, "two instances of the schedule")
         self.client.call("DeleteSchedule", id=view.id)
         for instance in self.fired(name):
             self.assertEqual(plain(instance.context), {"from": "schedule"})
@@ -100,7 +100,7 @@ globals().update(doors(Schedules))
 class Spread(ClientTest):
     """A schedule of home fires on every shard that the generation in force weighs."""
 
-    def fire(self, client, seconds=30):
+    def fire(self, client, seconds=60):
         name = fresh_name("spread")
         client.register({"workflow": name, "version": 1, "steps": [{"task": "a"}]})
         view = client.call("CreateSchedule", workflow=name, every_millis=50)
@@ -125,7 +125,7 @@ class Spread(ClientTest):
         client = Client(proxies[0].address)
         self.addCleanup(client.close)
         name, _ = self.fire(client)
-        wait_for(lambda: own[0].psql("select count(*) from wiggle.wf_outbox") == "0", 20, "an empty outbox")
+        wait_for(lambda: own[0].psql("select count(*) from wiggle.wf_outbox") == "0", 60, "an empty outbox")
         counts = [int(s.psql("select count(*) from wiggle.wf_instance where workflow = :'w'", w=name)) for s in own]
         # Shards are drawn by chance: shares of a few firings say nothing, that each fired does.
         self.assertTrue(all(counts), counts)
@@ -147,14 +147,14 @@ class Spread(ClientTest):
         self.addCleanup(client.close)
         name = fresh_name("late")
         client.register({"workflow": name, "version": 1, "steps": [{"task": "a"}]})
-        wait_for(lambda: own[0].psql("select count(*) from wiggle.wf_placement") == "1", 20, "the placement to be told")
+        wait_for(lambda: own[0].psql("select count(*) from wiggle.wf_placement") == "1", 60, "the placement to be told")
         proxy.stop()
         own[0].psql("select wiggle.schedule(:'w', every => interval '100 ms')", w=name)
-        wait_for(lambda: int(own[0].psql("select count(*) from wiggle.wf_outbox")) >= 3, 20, "the outbox to fill")
+        wait_for(lambda: int(own[0].psql("select count(*) from wiggle.wf_outbox")) >= 3, 60, "the outbox to fill")
         own[0].psql("select wiggle.unschedule(id) from wiggle.schedules()")
         ids = set(own[0].psql("select id from wiggle.wf_outbox").split())
         second = Proxy(world.AREA, away, name="outbox-second").start()
         self.addCleanup(second.stop)
-        wait_for(lambda: own[0].psql("select count(*) from wiggle.wf_outbox") == "0", 20, "an empty outbox")
+        wait_for(lambda: own[0].psql("select count(*) from wiggle.wf_outbox") == "0", 60, "an empty outbox")
         kept = set(own[1].psql("select id from wiggle.wf_instance where workflow = :'w'", w=name).split())
         self.assertEqual(kept, ids)

@@ -31,11 +31,11 @@ class Surface(ClientTest):
                      "/com.wiggle.proto.WiggleControlPlane/ObserveRun",
                      "/com.wiggle.proto.WiggleControlPlane/ListAnomalies", "/other.Service/HealthCheck"):
             raw = self.client.channel.unary_unary(path)
-            self.refused(grpc.StatusCode.UNIMPLEMENTED, "**", raw, b"", timeout=10)
+            self.refused(grpc.StatusCode.UNIMPLEMENTED, "**", raw, b"", timeout=60)
 
     def test_garbage_is_invalid_and_harms_no_one(self):
         raw = self.client.channel.unary_unary("/com.wiggle.proto.WiggleControlPlane/StartInstance")
-        self.refused(grpc.StatusCode.INVALID_ARGUMENT, "**", raw, b"\xff\xff\xff\xff", timeout=10)
+        self.refused(grpc.StatusCode.INVALID_ARGUMENT, "**", raw, b"\xff\xff\xff\xff", timeout=60)
         self.assertEqual(self.client.call("HealthCheck").status, "UP")
 
     def test_second_port(self):
@@ -50,7 +50,7 @@ class Starting(ClientTest):
     def ends(self, document, text, **settings):
         proxy = Proxy(world.AREA, document, name="refused", **settings)
         proxy.start(wait=False)
-        status = proxy.process.wait(30)
+        status = proxy.process.wait(60)
         self.assertNotEqual(status, 0)
         self.assertIn(text, proxy.log())
         os.unlink(proxy.log_path)
@@ -86,7 +86,7 @@ class Starting(ClientTest):
         proxy.start(wait=False)
         self.addCleanup(proxy.kill)
         self.addCleanup(lambda: os.path.exists(proxy.log_path))
-        wait_for(lambda: "shard" in proxy.log() and (proxy.process.poll() is not None or not proxy.ready()), 30)
+        wait_for(lambda: "shard" in proxy.log() and (proxy.process.poll() is not None or not proxy.ready()), 60)
         self.assertFalse(proxy.ready())
 
     def test_one_database_by_its_url_alone(self):
@@ -103,6 +103,9 @@ class Starting(ClientTest):
         instance = client.start("solo")
         client.report(client.poll_one("solo"), {})
         self.assertEqual(client.status(instance), "COMPLETED")
+
+
+COMPLETED = "select count(*) from wf_instance where status = 'COMPLETED'"
 
 
 class Losing(ClientTest):
@@ -141,7 +144,7 @@ class Losing(ClientTest):
                     done += 1
                 else:
                     self.assertIn(outcome.error_status, (0, 409), outcome)
-            done = int(self.patiently_sql("select count(*) from wf_instance where status = 'COMPLETED'") or 0)
+            done = int(self.patiently_sql(COMPLETED))
         self.in_background_result()
         for instance in ids:
             self.assertEqual(self.patiently(self.mine.status, instance), "COMPLETED")
@@ -160,10 +163,10 @@ class Losing(ClientTest):
         ids = [self.mine.start(name) for _ in range(60)]
 
         def disturb():
-            for _ in range(6):
+            for k in range(6):
                 self.shard.psql("select pg_terminate_backend(pid) from pg_stat_activity where datname = 'wiggle' "
                                 "and backend_type = 'client backend' and pid <> pg_backend_pid()")
-                time.sleep(0.2)
+                wait_for(lambda k=k: int(self.patiently_sql(COMPLETED)) >= 10 * k, 90, "instances to end in between")
         self.work_through(name, ids, disturb)
         self.assertEqual(self.shard.psql("select count(*) from wf_instance"), "60")
 
@@ -190,16 +193,18 @@ class Losing(ClientTest):
             self.assertEqual(caught.exception.code(), grpc.StatusCode.UNAVAILABLE)
             self.assertRegex(caught.exception.details(), r"^storage temporarily unavailable \(ref [0-9a-f]{8}\)$")
         self.assertEqual(self.mine.call("HealthCheck").status, "UP")
-        wait_for(lambda: not self.proxy.ready(), 30, "readiness to fall")
+        wait_for(lambda: not self.proxy.ready(), 60, "readiness to fall")
 
     def test_a_drained_proxy_answers_its_parked_polls_and_exits_cleanly(self):
-        name = fresh_name()
-        self.mine.register(flow(name, "a"))
-        parked = [self.mine.future("PollTasks", worker_id="w%d" % i, queues=[name], max=1, wait_millis=20000)
-                  for i in range(10)]
-        self.mine.call("HealthCheck")
-        begin = time.monotonic()
-        self.assertEqual(self.proxy.stop(), 0)
-        self.assertLess(time.monotonic() - begin, 10)
+        hour = 3_600_000
+        proxy = Proxy(world.AREA, topology(self.shard), name="drained", WIGGLE_LONGPOLL_MAX_MILLIS=hour,
+                      WIGGLE_DRAIN_GRACE_MILLIS=hour).start()
+        self.addCleanup(proxy.stop)
+        client = Client(proxy.address)
+        self.addCleanup(client.close)
+        parked = [client.future("PollTasks", worker_id="w%d" % i, queues=["nothing"], max=1, wait_millis=hour,
+                                timeout=hour) for i in range(10)]
+        client.call("HealthCheck")
+        self.assertEqual(proxy.stop(), 0)
         for poll in parked:
             self.assertEqual(list(poll.result().tasks), [])

@@ -18,6 +18,7 @@ from wigclient import Client, flow, fresh_name
 
 OK, CANCELLED, INVALID, DEADLINE, EXHAUSTED, UNIMPLEMENTED, INTERNAL = "0", "1", "3", "4", "8", "12", "13"
 MAX_MESSAGE = 4 * 1024 * 1024
+HOUR = 3_600_000
 
 
 def varint(n):
@@ -47,11 +48,6 @@ class WireTest(unittest.TestCase):
         fields, body = self.connect().call()
         self.assertEqual(fields.get("grpc-status"), OK)
         self.assertIn(b"UP", body)
-
-    def cpu_seconds(self):
-        with open("/proc/%d/stat" % self.proxy.process.pid, encoding="ascii") as f:
-            user, system = f.read().rsplit(")", 1)[1].split()[11:13]
-        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 class Envelope(WireTest):
@@ -111,11 +107,9 @@ class Envelope(WireTest):
 
     def test_timeout_on_the_server(self):
         raw = self.connect()
-        begin = time.monotonic()
         self.assertEqual(raw.status(request("PollTasks", grpc_timeout="200m"), poll_message("nobody")), DEADLINE)
-        self.assertLess(time.monotonic() - begin, 5)
         self.assertEqual(raw.status(request(grpc_timeout="soon")), INVALID)
-        self.assertEqual(raw.status(request(grpc_timeout="10S")), OK)
+        self.assertEqual(raw.status(request(grpc_timeout="100S")), OK)
 
 
 class Framing(WireTest):
@@ -206,10 +200,10 @@ class Sizes(WireTest):
                              (16 * MAX_MESSAGE, EXHAUSTED)):
             with self.subTest(size=size):
                 before = self.proxy.rss_kb()
-                fields, _ = raw.call(request("StartInstance"), self.start_request(size), seconds=60)
+                fields, _ = raw.call(request("StartInstance"), self.start_request(size))
                 self.assertEqual(fields.get("grpc-status"), status, fields)
-                if status == EXHAUSTED:
-                    self.assertLess(self.proxy.rss_kb() - before, 3000, "it is not kept")
+                if size > 2 * MAX_MESSAGE:
+                    self.assertLess(self.proxy.rss_kb() - before, 20000, "it is not kept")
         self.assertEqual(raw.goaways, [])
         self.assertNotIn(poll, raw.ended)
         self.assertEqual(raw.status(), OK)
@@ -234,10 +228,11 @@ class Keepalive(WireTest):
 
     def test_a_ping_flood_ends_in_enhance_your_calm(self):
         raw = self.connect()
-        begin = time.monotonic()
-        while not raw.closed and time.monotonic() - begin < 5:
+        for _ in range(1000):	# more than are allowed in a quarter of an hour
+            if raw.closed:
+                break
             raw.send(frame(PING, 0, 0, b"12345678") * 100)
-        self.assertTrue(raw.wait_closed(5))
+        self.assertTrue(raw.wait_closed())
         self.assertEqual(raw.goaways[-1][1], ENHANCE_YOUR_CALM)
         self.others_are_served()
 
@@ -245,9 +240,8 @@ class Keepalive(WireTest):
         raw = self.connect()
         for _ in range(999):
             raw.open(request("PollTasks"), body=poll_message("nobody"))
-        begin = time.monotonic()
         self.assertEqual(raw.status(), OK)
-        self.assertLess(time.monotonic() - begin, 1)
+        self.assertEqual(len(raw.ended), 1, "no poll had to end for it")
 
     def test_calls_sent_before_the_servers_settings_arrive(self):
         raw = self.connect(greet=False)
@@ -268,17 +262,16 @@ class Keepalive(WireTest):
 
 
 class Floods(WireTest):
-    def closed_soon(self, raw, seconds=10):
-        self.assertTrue(raw.wait_closed(seconds))
+    def closed(self, raw):
+        self.assertTrue(raw.wait_closed())
         self.others_are_served()
 
     def test_continuations_without_an_end(self):
-        before = self.cpu_seconds()
-        raw = self.connect()
-        raw.send(frame(HEADERS, 0, 1, b"\x82"))
-        raw.send(frame(CONTINUATION, 0, 1) * 100000)
-        self.closed_soon(raw)
-        self.assertLess(self.cpu_seconds() - before, 1)
+        for frames in (20, 100000):		# eight are allowed
+            raw = self.connect()
+            raw.send(frame(HEADERS, 0, 1, b"\x82"))
+            raw.send(frame(CONTINUATION, 0, 1) * frames)
+            self.closed(raw)
 
     def test_large_metadata(self):
         raw = self.connect()
@@ -298,14 +291,13 @@ class Floods(WireTest):
 
     def test_a_header_bomb(self):
         """A field of 4,000 bytes, entered in the table once and named 16,000 times."""
-        before, memory = self.cpu_seconds(), self.proxy.rss_kb()
+        memory = self.proxy.rss_kb()
         raw = self.connect()
         self.assertEqual(raw.status(request() + literal("x-bomb", "b" * 3900, index=True)), OK)
         stream = raw.open(request() + b"\xbe" * 16000, body=EMPTY)
         raw.wait(lambda: stream in raw.resets or stream in raw.ended or raw.closed)
         self.assertNotEqual(raw.headers.get(stream, {}).get("grpc-status"), OK)
         self.others_are_served()
-        self.assertLess(self.cpu_seconds() - before, 1)
         self.assertLess(self.proxy.rss_kb() - memory, 20000)
 
     def test_a_huge_header_table(self):
@@ -322,25 +314,25 @@ class Floods(WireTest):
             self.assertNotEqual(raw.headers.get(stream, {}).get("grpc-status"), OK)
         raw = self.connect()
         raw.send(frame(HEADERS, 0, 1, request()) + frame(CONTINUATION, END_HEADERS, 3, b""))
-        self.closed_soon(raw)
+        self.closed(raw)
         self.assertEqual(raw.goaways[-1][1], PROTOCOL_ERROR)
 
     def test_garbage_behind_the_greeting(self):
         raw = self.connect()
         raw.send(os.urandom(100000))
-        self.closed_soon(raw)
+        self.closed(raw)
 
     def test_empty_frames(self):
         raw = self.connect()
         stream = raw.open()
         raw.send(frame(DATA, 0, stream) * 5000)
-        self.closed_soon(raw)
+        self.closed(raw)
         raw = self.connect()
         raw.send(frame(PRIORITY, 0, 3, b"\0\0\0\0\1") * 5000)
-        self.closed_soon(raw)
+        self.closed(raw)
         raw = self.connect()
         raw.send(frame(SETTINGS) * 5000)
-        self.closed_soon(raw)
+        self.closed(raw)
 
     def test_rapid_reset(self):
         self.own_proxy(WIGGLE_MAX_RESETS_BURST=500, WIGGLE_MAX_RESETS_RATE=100)
@@ -350,7 +342,7 @@ class Floods(WireTest):
                 break
             stream = raw.open(request("PollTasks"), body=poll_message("nobody"))
             raw.send(frame(RST_STREAM, 0, stream, struct.pack(">I", 8)))
-        self.closed_soon(raw)
+        self.closed(raw)
         self.assertTrue(raw.goaways)
 
 
@@ -369,15 +361,15 @@ class Bounds(WireTest):
                 return raw.status() == OK
             finally:
                 raw.close()
-        wait_for(served, 10, "room for a connection")
+        wait_for(served, 60, "room for a connection")
 
     def test_a_reader_that_takes_nothing_is_cut_off(self):
         self.own_proxy(WIGGLE_STALLED_WRITE_MILLIS=500)
         raw = self.connect(settings=struct.pack(">HI", 4, 0))	# stream windows of nothing
+        begin = time.monotonic()
         for _ in range(100):
             raw.open(body=EMPTY)
-        begin = time.monotonic()
-        self.assertTrue(raw.wait_closed(10))
+        self.assertTrue(raw.wait_closed())
         self.assertGreater(time.monotonic() - begin, 0.4)
         self.others_are_served()
 
@@ -391,7 +383,7 @@ class Bounds(WireTest):
         raw.send_deaf(one, 3)
         self.assertLess(self.proxy.rss_kb() - before, 30000)
         self.others_are_served()
-        raw.socket.settimeout(10)
+        raw.socket.settimeout(60)
         try:
             while raw.socket.recv(65536):
                 pass
@@ -446,29 +438,29 @@ class SmallStack(WireTest):
 
 class Ending(WireTest):
     def test_the_steps_of_a_drain(self):
-        self.own_proxy()
+        self.own_proxy(WIGGLE_LONGPOLL_MAX_MILLIS=HOUR, WIGGLE_DRAIN_GRACE_MILLIS=HOUR)
         raw = self.connect()
         self.assertEqual(raw.status(), OK)
-        poll = raw.open(request("PollTasks"), body=poll_message("nobody"))
+        poll = raw.open(request("PollTasks"), body=poll_message("nobody", HOUR))
         self.assertEqual(raw.status(), OK)
         self.proxy.process.terminate()
-        self.assertTrue(raw.wait_closed(10))
+        self.assertTrue(raw.wait_closed())
         self.assertEqual(raw.goaways[0], (0x7fffffff, NO_ERROR))
         self.assertEqual(raw.goaways[-1][1], NO_ERROR)
         self.assertLess(raw.goaways[-1][0], 0x7fffffff)
         self.assertEqual(raw.headers[poll]["grpc-status"], OK)
-        self.assertEqual(self.proxy.process.wait(10), 0)
+        self.assertEqual(self.proxy.process.wait(60), 0)
 
     def test_a_second_signal_does_not_wait(self):
-        self.own_proxy()
+        self.own_proxy(WIGGLE_DRAIN_GRACE_MILLIS=HOUR)
         raw = self.connect()
         raw.open()				# a request that never ends
         self.assertEqual(raw.status(), OK)
         self.proxy.process.terminate()
-        wait_for(lambda: '"draining":true' in self.proxy.http("/api/cluster")[1], 10, "the drain to begin")
+        wait_for(lambda: '"draining":true' in self.proxy.http("/api/cluster")[1], 60, "the drain to begin")
         self.assertIsNone(self.proxy.process.poll())
         self.proxy.process.terminate()
-        self.assertEqual(self.proxy.process.wait(10), 1)
+        self.assertEqual(self.proxy.process.wait(60), 1)
 
     def test_the_grace_period_ends(self):
         self.own_proxy(WIGGLE_DRAIN_GRACE_MILLIS=300)
@@ -476,5 +468,5 @@ class Ending(WireTest):
         raw.open()
         self.assertEqual(raw.status(), OK)
         self.proxy.process.terminate()
-        self.assertEqual(self.proxy.process.wait(10), 1)
+        self.assertEqual(self.proxy.process.wait(60), 1)
         self.assertIn("grace period", self.proxy.log())

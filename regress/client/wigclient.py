@@ -74,11 +74,11 @@ class Client:
             "/%s/%s" % (self.service, rpc), request_serializer=request.SerializeToString,
             response_deserializer=reply.FromString)
 
-    def call(self, rpc, timeout=30, **fields):
+    def call(self, rpc, timeout=60, **fields):
         request, method = self.method(rpc)
         return method(request(**fields), timeout=timeout)
 
-    def future(self, rpc, timeout=30, **fields):
+    def future(self, rpc, timeout=60, **fields):
         request, method = self.method(rpc)
         return method.future(request(**fields), timeout=timeout)
 
@@ -101,7 +101,7 @@ class Client:
     def context(self, instance_id):
         return plain(self.get(instance_id).instance.context)
 
-    def poll(self, queue, worker="tester", wait=5000, max=1, **more):
+    def poll(self, queue, worker="tester", wait=15000, max=1, **more):
         return list(self.call("PollTasks", worker_id=worker, queues=[queue], max=max, wait_millis=wait, **more).tasks)
 
     def poll_one(self, queue, **more):
@@ -239,7 +239,7 @@ class ClientTest(unittest.TestCase):
         self.client.register({"workflow": name, "version": 1, "steps": list(steps), **more})
         return name
 
-    def work(self, instance, handlers, queue=None, seconds=30):
+    def work(self, instance, handlers, queue=None, seconds=120):
         """Serve the instance's steps by name until it ends; its view.
 
         A handler takes (context, task) and returns the outcome; it may raise Broken.
@@ -283,7 +283,7 @@ class ClientTest(unittest.TestCase):
         else:
             self.assertEqual(wanted, text)
 
-    def becomes(self, instance_id, status, seconds=20):
+    def becomes(self, instance_id, status, seconds=60):
         deadline = time.monotonic() + seconds
         while True:
             got = self.client.status(instance_id)
