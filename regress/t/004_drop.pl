@@ -5,7 +5,6 @@ use warnings;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(time);
 
 use WiggleTest;
 
@@ -22,9 +21,7 @@ poll_one($node, 'app') for 1 .. 3;
 my $old = $node->background_psql('app');
 $old->query_safe("select wiggle.start('w')");
 
-my $begin = time();
 $node->safe_psql('app', 'drop extension wiggle cascade');
-cmp_ok(time() - $begin, '<', 10, 'DROP EXTENSION does not wait for the clock worker');
 is($node->safe_psql('app', q{select to_regclass('wiggle.wf_instance') is null}), 't', 'the tables are gone');
 $node->safe_psql('app', 'create extension wiggle');
 register_flow($node, 'app', $flow);
@@ -37,10 +34,8 @@ ok(work_through($node, 'app', 60), 'the clock worker serves the new extension');
 
 # A database with everything attached is dropped without FORCE.
 start_work($node, 'app', 'w', 5);
-$begin = time();
 my ($rc, $out, $err) = $node->psql('postgres', 'drop database app');
 is($rc, 0, "DROP DATABASE succeeds: $err");
-cmp_ok(time() - $begin, '<', 10, 'and does not wait long for the clock worker');
 is(clock_worker_pid($node, 'app'), '', 'whose worker is gone');
 
 wiggle_database($node, 'app');
