@@ -275,11 +275,10 @@ keep_traces(WigWork *work, const WigRun *run, WigTask *task, const StepPlan *ste
 	bool		undo = node->compensable && node->kind == WIG_TASK;
 
 	append_events(work, &task->inst, &run->steps[i], step->node);
-	if (!undo && !wig_record_step_io)
-		return;
-
-	if (*view == NULL)
-		*view = wig_view_dispatched(work->store, &task->token);
+	/* What is staged for a combine is gone once that has returned. */
+	if (*view == NULL && (undo || wig_record_step_io))
+		*view = i == 0 ? wig_view_dispatched(work->store, &task->token)
+			: wig_view_read(work->store, task->inst.no, task->token.scope);
 	if (wig_record_step_io && node->kind == WIG_PREDICATE)
 	{
 		const char *decision = step->decision ? "true" : "false";
@@ -298,6 +297,8 @@ keep_traces(WigWork *work, const WigRun *run, WigTask *task, const StepPlan *ste
 	}
 	if (step->context != NULL)
 		*view = cstring_to_text_with_len(step->context, step->context_len);
+	else if (i == 0 && task->token.staged != NULL)
+		*view = NULL;
 }
 
 /* Settle the reported token, then mint what a longer run passed, already settled. */
@@ -360,17 +361,28 @@ lease_back(WigWork *work, const WigRun *run, WigTask *task, const StepPlan *last
 	applied->next_task_id = wig_task_id(&task->inst, token.n);
 }
 
-/* A run that is asked again learns what its first answer said. */
+/*
+ * A run that is asked again learns what its first answer said: the task leased back
+ * is the live one of its scope. Siblings may have minted newer ones meanwhile, and
+ * the same poll may hold tasks of theirs.
+ */
 static void
 find_leased_back(WigWork *work, const WigRun *run, const WigTask *task, WigApplied *applied)
 {
+	WigToken	token;
 	WigLease	lease;
 
-	if (!wig_lease_read(work->store, task->inst.no, task->inst.last_n, &lease) ||
-		strcmp(lease.owner, run->owner) != 0)
+	wig_token_walk_live(work->store, &task->inst);
+	while (wig_token_next_live(work->store, &task->inst, &token))
+	{
+		if (token.scope != task->token.scope ||
+			!wig_lease_read(work->store, task->inst.no, token.n, &lease) ||
+			strcmp(lease.owner, run->owner) != 0)
+			continue;
+		applied->lease_expires_at = lease.expires_at;
+		applied->next_task_id = wig_task_id(&task->inst, token.n);
 		return;
-	applied->lease_expires_at = lease.expires_at;
-	applied->next_task_id = wig_task_id(&task->inst, task->inst.last_n);
+	}
 }
 
 static void

@@ -50,6 +50,17 @@ create table wt.once as select * from wt.claim where label = 'x';
 select wt.walk('x', '{n1}', 0, '{1}', '{"{\"a\":1}"}') = (select wt.mask(concat_ws(' ', b.status, 'next=' || b.task_id, 'until=' || to_timestamp(b.expires_at / 1000.0))) from wt.once, lateral wiggle.batch(null, row(array[task_id], array[owner], array[4], array[0], array['n1'], array[1], array['{"a":1}'], array[0]::int8[], array[0]::int8[])::wiggle.batch_runs, null, null, null, null) b) as same;
 select wt.mask(b.message) from wt.once, lateral wiggle.batch(null, row(array[task_id], array[owner], array[0], array[0], array['n1'], array[1], array['{"a":1}'], array[0]::int8[], array[0]::int8[])::wiggle.batch_runs, null, null, null, null) b;
 select wt.marks('x');
+-- So too when a sibling has moved on since, whose task the same poll took.
+select wt.mode('lagain', 'LOCAL_ASYNC', '[{"fork":{"x":[{"task":"a1"},{"task":"a2"}],"y":[{"task":"b1"},{"task":"b2"}]},"combine":"m"}]'), wt.start('pair', 'lagain');
+insert into wt.claim select step_name, task_id, lease_owner from wiggle.poll('w', array['lagain'], 2);
+insert into wt.once select * from wt.claim where label in ('a1', 'b1');
+create function wt.again(label text, node text, mode int) returns text language sql
+as $$ select wt.mask(concat_ws(' ', b.status, b.message, 'next=' || b.task_id)) from wt.once o, lateral wiggle.batch(null, row(array[o.task_id], array[o.owner], array[mode | 4], array[0], array[node], array[0], array[null::text], array[0]::int8[], array[0]::int8[])::wiggle.batch_runs, null, null, null, null) b where o.label = again.label $$;
+select wt.walk('a1', '{n3}') like '%next=tok:pair-4 %' as a1, wt.walk('b1', '{n5}') like '%next=tok:pair-5 %' as b1;
+select wt.again('a1', 'n3', 0), wt.again('b1', 'n5', 0);
+-- What was handed back has no next task, whatever else its poll holds.
+select wt.walk('a1', '{n4}', 1), wt.again('a1', 'n3', 0), wt.again('b1', 'n5', 0);
+select wt.clear();
 -- A gate that says no ends it all; what is reported behind a hand-back is ignored.
 select wt.start('y', 'lasync'), wt.claim('y', 'lasync'), wt.walk('y', '{n1,n2,n4}', 0, '{0,2,1}', '{NULL,false,"{\"never\":1}"}'), wt.show('y');
 select wt.clear();
@@ -76,6 +87,16 @@ select node_id, started_at, finished_at from wiggle.tokens(wt.id('k'));
 -- A loop in a run counts each round; a failing prefix leaves its steps done.
 select wt.mode('lloop', 'LOCAL_ASYNC', '[{"do_while":{"while":"more","maxIterations":3,"body":[{"task":"turn"}]}}]');
 select wt.start('r', 'lloop'), wt.claim('r', 'lloop'), wt.walk('r', '{n1,n2,n1,n2}', 0, '{0,2,0,2}', '{NULL,true,NULL,true}'), wt.walk('r', '{n1}'), wt.fail('r', 'boom', false), wt.show('r'), wt.marks('r');
+-- What is undone is what was done, wherever in a run, recorded or not (93).
+select wt.mode('lundo', 'LOCAL_ASYNC', '[{"task":"u1"},{"task":"u2","compensable":true},{"gate":"u3"},{"task":"u4","compensable":true},{"task":"u5"}]');
+set wiggle.record_step_io = off;
+select wt.start('undo', 'lundo', '{"from":0}'), wt.claim('undo', 'lundo'), wt.walk('undo', '{n1,n2,n3,n5}', 0, '{1,1,2,0}', '{"{\"u1\":1}","{\"u2\":2}",true,NULL}');
+reset wiggle.record_step_io;
+select wt.fail('undo', 'no', false), wt.drain('{lundo}');
+-- What was staged for a combine is no context of the steps behind it.
+select wt.mode('lstage', 'LOCAL_ASYNC', '[{"fork":{"x":[{"task":"sx"}],"y":[{"task":"sy"}]},"combine":"sc"},{"task":"s1","compensable":true},{"task":"s2"}]');
+select wt.start('stage', 'lstage', '{"from":0}'), wt.drain('{lstage}', 2), wt.claim('stage', 'lstage'), wt.walk('stage', '{n5,n6}', 0, '{0,0}'), wt.fail('stage', 'no', false), wt.drain('{lstage}');
+select node_id, input, output from wiggle.tokens(wt.id('stage')) where node_id in ('n5', 'n6', 'n7');
 -- Leases that end: redelivered to others, attempt spent, the prefix kept.
 select wt.start('q', 'lsync'), wt.claim('q', 'lsync'), wt.walk('q', '{n1}', 0, '{1}', '{"{\"kept\":1}"}');
 select wt.at(32);
