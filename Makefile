@@ -20,7 +20,7 @@ REGRESS = 00_helpers 01_install 02_definitions 03_validation 04_start 05_context
 # Isolation specs of regress/isolation/specs.
 ISOLATION = claim_claim claim_cancel claim_expire report_expire report_cancel heartbeat_report \
 	start_start register_register batch_crossing old_snapshot graph_other_session \
-	join_join signal_signal signal_deadline child_parent child_retention schedule_schedule compensate_expire event_horizon
+	join_join signal_signal signal_deadline child_parent schedule_schedule compensate_expire event_horizon purge_parent
 
 # The extension's own sources, and core/ compiled with the server's flags.
 EXT_SRCS = $(addprefix extension/,$(addsuffix .c, \

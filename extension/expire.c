@@ -69,10 +69,16 @@ wig_fire_timer(WigWork *work, const WigTimer *timer)
 	bool		orphan = timer->n == 0;
 	bool		busy = false;
 
-	if (!orphan && !lock_item(work, timer->instance, timer->n, &task, &outcome))
+	if (orphan ? !wig_instance_lock_no(work->store, timer->instance, true, &task.inst, &busy)
+		: !lock_item(work, timer->instance, timer->n, &task, &outcome))
+	{
+		if (busy)
+			outcome = WIG_EXPIRY_BUSY;
+		/* Purged while it waited: nobody else would take the timer away. */
+		if (outcome == WIG_EXPIRY_DONE && wig_instance_gone(work->store, timer->instance))
+			wig_timer_delete(work->store, timer->due_at, timer->instance, timer->n);
 		return outcome;
-	if (orphan && !wig_instance_lock_no(work->store, timer->instance, true, &task.inst, &busy))
-		return busy ? WIG_EXPIRY_BUSY : WIG_EXPIRY_DONE;
+	}
 	/* Cancelled or fired since it was collected: then it is gone. */
 	if (!wig_timer_delete(work->store, timer->due_at, timer->instance, timer->n))
 		return WIG_EXPIRY_DONE;

@@ -4,9 +4,17 @@
  */
 #include "wiggle.h"
 
+#include "access/genam.h"
+#include "access/relscan.h"
+#include "access/skey.h"
+#include "access/tableam.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
+#include "compat.h"
 #include "instance.h"
 
 enum
@@ -140,6 +148,26 @@ wig_instance_exists(WigStore *store, const char *id, WigInstance *inst)
 		return false;
 	read_row(store, row, ERROR, inst);
 	return true;
+}
+
+bool
+wig_instance_gone(WigStore *store, int64 no)
+{
+	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	Relation	heap = wig_store_heap(store, WIG_TABLE_INSTANCE);
+	TupleTableSlot *row = table_slot_create(heap, NULL);
+	IndexScanDesc scan;
+	ScanKeyData key;
+	bool		found;
+
+	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(no));
+	scan = wig_index_beginscan(heap, wig_store_index(store, WIG_INDEX_INSTANCE_NO), snapshot, 1);
+	index_rescan(scan, &key, 1, NULL, 0);
+	found = index_getnext_slot(scan, ForwardScanDirection, row);
+	index_endscan(scan);
+	ExecDropSingleTupleTableSlot(row);
+	UnregisterSnapshot(snapshot);
+	return !found;
 }
 
 bool

@@ -50,6 +50,12 @@ extern bool wig_instance_lock_no(WigStore *store, int64 no, bool skip_locked,
 extern bool wig_instance_read(WigStore *store, int64 no, WigInstance *inst);
 extern bool wig_instance_exists(WigStore *store, const char *id, WigInstance *inst);
 
+/*
+ * There is no such instance, as of now: it was purged. The look-ups above may in
+ * theory miss a row that keeps moving; this asks one snapshot.
+ */
+extern bool wig_instance_gone(WigStore *store, int64 no);
+
 /* The child that a token started, read without a lock; false when there is none. */
 extern bool wig_instance_of_parent(WigStore *store, const char *token_id, WigInstance *inst);
 

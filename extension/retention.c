@@ -15,8 +15,7 @@
 /* Looked at again at least this much later, so that a trickle is purged in batches. */
 #define MIN_PAUSE_USECS	(60 * USECS_PER_SEC)
 
-/* What a living instance still needs stays: a parent its children, until it has
- * been told of their end, and a child that is on its way its parent. */
+/* Kept while a child lives, and while a parent has not been told of the end. */
 #define ENDED_BEFORE \
 	"i.status not in ('RUNNING', 'COMPENSATING') and i.updated_at < $1" \
 	" and not exists (select from wiggle.wf_instance c, wiggle.wf_token t" \
@@ -24,8 +23,9 @@
 	"  and c.parent_token_id = regexp_replace(i.id, '^wfi', 'tok') || '-' || t.n" \
 	"  and c.status in ('RUNNING', 'COMPENSATING'))" \
 	" and not exists (select from wiggle.wf_instance p, wiggle.wf_token t" \
-	"  where p.id = regexp_replace(i.parent_token_id, '^tok(.*)-[0-9]+$', 'wfi\\1')" \
-	"  and t.instance = p.no and t.n = substring(i.parent_token_id from '[0-9]+$')::int and t.status = 'A')"
+	"  where p.id = regexp_replace(i.parent_token_id, '^tok(.*)-\\d+$', 'wfi\\1')" \
+	"  and t.instance = p.no and t.n = substring(i.parent_token_id from '\\d+$')::int" \
+	"  and t.status = 'A')"
 
 static const char purge_instances[] =
 	"with doomed as materialized (select i.no from wiggle.wf_instance i where " ENDED_BEFORE

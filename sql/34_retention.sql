@@ -40,6 +40,12 @@ select wt.at(7400);
 select wt.await('not exists (select from wiggle.wf_instance where status not in (''RUNNING''))');
 select label from wt.instance join wiggle.wf_instance using (id);
 
+-- A timer that a purged instance left goes when it is due; one of the living stays.
+insert into wiggle.wf_timer values ('2030-01-01 02:03+00', 1, 0), ('2030-01-01 02:03+00', 1, 3), ('2030-01-01 02:03+00', wt.no('running'), 99);
+select wt.await('not exists (select from wiggle.wf_timer where instance = 1)');
+select count(*) from wiggle.wf_timer where instance = wt.no('running');
+delete from wiggle.wf_timer;
+
 -- Many: more than a batch of the clock worker, all gone by batches.
 do $$ begin perform wiggle.cancel(wiggle.start('rts')) from generate_series(1, 1700); end $$;
 select wt.at(11100);
