@@ -172,7 +172,7 @@ help:
 ## make install     install all (DESTDIR; PROGDIR=/usr/local/bin for the programs)
 ## make uninstall   take it away again
 ## make check       every test; also check-unit, check-sql, check-isolation,
-##                  check-tap, check-client
+##                  check-property, check-tap, check-client
 ## make soak        what takes half an hour: schedules in real time, many cancels
 ## make installcheck  SQL and isolation tests against a running server
 ## make lint        clang-tidy, cppcheck, format, layers, banned names

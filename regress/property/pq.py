@@ -20,10 +20,13 @@ for _name, _result, _arguments in (
         ("PQfname", ctypes.c_char_p, [ctypes.c_void_p, ctypes.c_int]),
         ("PQgetisnull", ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_int]),
         ("PQgetvalue", ctypes.c_char_p, [ctypes.c_void_p, ctypes.c_int, ctypes.c_int]),
+        ("PQsetNoticeReceiver", ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]),
         ("PQclear", None, [ctypes.c_void_p])):
     getattr(_pq, _name).restype = _result
     getattr(_pq, _name).argtypes = _arguments
 
+# What a server says to a session that it ends concerns nobody here.
+_QUIET = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(lambda argument, result: None)
 _OK = (1, 2)                    # PGRES_COMMAND_OK, PGRES_TUPLES_OK
 _SQLSTATE = ord("C")
 
@@ -57,6 +60,7 @@ class Connection:
             message = _pq.PQerrorMessage(self.handle).decode()
             self.close()
             raise Lost(message)
+        _pq.PQsetNoticeReceiver(self.handle, ctypes.cast(_QUIET, ctypes.c_void_p), None)
 
     @property
     def pid(self):
