@@ -133,7 +133,7 @@ create view wt.place as
 	with r as (select instance, n, count(*) rows from wiggle.wf_ready group by 1, 2),
 		 l as (select instance, n, count(*) rows from wiggle.wf_lease group by 1, 2),
 		 m as (select instance, n, count(*) rows, max(due_at) due_at from wiggle.wf_timer group by 1, 2)
-	select t.instance, t.n, t.status, t.scope, t.comp_seq, g.status of_instance, n.kind, n.sleep, g.id,
+	select t.instance, t.n, t.status, t.scope, t.comp_seq, t.finished_at, g.status of_instance, n.kind, n.sleep, g.id,
 		   coalesce(r.rows, 0) ready, coalesce(l.rows, 0) leased,
 		   case when m.due_at = t.available_at then m.rows else 0 end timers, coalesce(m.rows, 0) any_timers
 	  from wiggle.wf_token t left join wt.graph g on g.no = t.instance
@@ -154,6 +154,10 @@ as $$
 		(case when t.status = 'A' and t.kind = 'SIGNAL' and t.timers <> (t.sleep > 0)::int then 'its deadline has ' || t.timers || ' timers' end),
 		(case when t.status = 'J' and t.kind <> 'JOIN' then 'joined, at a ' || t.kind end),
 		(case when t.status <> 'R' and t.ready + t.leased > 0 then 'not ready, but stands among the ready or leased' end),
+		(case when t.status in ('R', 'W', 'A', 'J') and t.finished_at is not null then 'live, but finished' end),
+		-- Within a run of several steps a worker that tells no times leaves none.
+		(case when t.status in ('D', 'F', 'C') and t.finished_at is null and not (t.status = 'D' and t.kind in ('TASK', 'PREDICATE'))
+			  then 'settled, nobody knows when' end),
 		-- A child that ended while its parent was busy leaves a timer at the token that waits for it.
 		(case when t.kind is distinct from 'SUB_WORKFLOW' and (t.any_timers <> t.timers or (t.status not in ('R', 'W', 'A') and t.any_timers > 0))
 			  then 'a timer is not its' end)

@@ -64,4 +64,33 @@ select wt.turn('f', true);
 select wt.claim('f', 'loop'), wt.fail('f', 'x');
 select wt.counts('f');
 
+-- Whatever the body goes through, the count is kept: each of these turns once, and
+-- its second turn is over the budget.
+create procedure wt.turn_over(label text) language plpgsql
+as $$
+begin
+	for k in 1 .. 12 loop
+		perform wt.at(100 + 2 * k);
+		commit;
+		perform wt.await('not exists (select from wiggle.wf_timer where due_at <= (wiggle.version()).now)');
+		perform wt.drain(array['kept']);
+		perform wiggle.signal(instance_id, signal) from wiggle.pending_signals() where signal = 'ping';
+		commit;
+		exit when (wiggle.instance(wt.id(label))).status <> 'RUNNING';
+	end loop;
+end $$;
+select wt.register('{"workflow":"kept_child","version":1,"defaultQueue":"kept","steps":[{"task":"kc"}]}');
+select wt.register(jsonb_build_object('workflow', 'kept_' || what, 'version', 1, 'defaultQueue', 'kept', 'steps', jsonb_build_array(
+		jsonb_build_object('do_while', jsonb_build_object('while', what || '_more', 'maxIterations', 1, 'body', jsonb_build_array(body)))))::text)
+  from (values ('sleep', '{"sleep":"1s"}'::jsonb), ('signal', '{"await_signal":"ping","timeout":"1h"}'), ('timeout', '{"await_signal":"never","timeout":"1s","escalation":[{"task":"late"}]}'),
+	('sub', '{"sub_workflow":"kept_child"}'), ('fork', '{"fork":{"x":[{"sleep":"1s"}],"y":[{"task":"y"}]},"combine":"m"}'), ('each', '{"fork_each":{"over":"items","as":"i","combine":"m","body":[{"task":"e"}]}}'),
+	('none', '{"fork_each":{"over":"nothing","as":"i","combine":"m","body":[{"task":"e"}]}}'), ('shared', '{"fork_each":{"over":"items","as":"i","body":[{"task":"e"}]}}'), ('alone', '{"fork_each":{"over":"nothing","as":"i","body":[{"task":"e"}]}}'),
+	('case', '{"choose":[{"when":"p","then":[{"task":"e"}]}]}'), ('retried', '{"task":"r","retry":{"max":2,"backoff":"1s"}}')) v(what, body);
+select wt.handle('m', 'c'), wt.handle('p', 'false'), wt.handle('r', 'case when attempt = 1 then wt.oops(''again'') end');
+create table wt.kept as select distinct substr(name, 6) as what from wiggle.workflows() where name like 'kept\_%' and name <> 'kept_child';
+select wt.at(100);
+select count(wt.start(what, 'kept_' || what, '{"items":[1,2]}')) from wt.kept;
+select format('call wt.turn_over(%L)', what) from wt.kept order by 1 \gexec
+select what, left((wiggle.instance(wt.id(what))).error, 52) as error from wt.kept order by 1;
+
 select * from wt.finish();
