@@ -151,8 +151,8 @@ class Round:
                 self.stop.set()
         return threading.Thread(target=loop, daemon=True)
 
-    def insist(self, connection, sql, *parameters):
-        return insist(self.stop, lambda again: connection.rows(sql, *parameters))
+    def insist(self, connection, sql, *parameters, until=None):
+        return insist(until or self.stop, lambda again: connection.rows(sql, *parameters))
 
     def follow_plan(self):
         connection = self.connection("property_starter")
@@ -246,11 +246,10 @@ class Round:
         until = None
         while not (self.stop.wait(0.01) and self.trouble):
             most = dice.randint(1, 40)
-            rows = insist(never, lambda again: connection.rows(
-                "select seq, instance_id, type, payload::text from wiggle.events('property', $1, -1)", most))  # pylint: disable=cell-var-from-loop
+            rows = self.insist(connection, "select seq, instance_id, type, payload::text from wiggle.events('property', $1, -1)", most, until=never)
             if not rows and self.stop.is_set():
                 until = until or time.monotonic() + 20
-                [row] = connection.rows("select wiggle.event_horizon() > coalesce(max(seq), 0) as read from wiggle.wf_event")
+                [row] = self.insist(connection, "select wiggle.event_horizon() > coalesce(max(seq), 0) as read from wiggle.wf_event", until=never)
                 if row["read"] == "t":
                     break
                 if time.monotonic() > until:
