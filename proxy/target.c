@@ -11,6 +11,15 @@
 #include "link.h"
 #include "target.h"
 
+/*
+ * What a session relies on, whatever the database, the role or the URL have for
+ * default: given with the start of the session, it counts from the first statement on,
+ * and a read-only default is not taken for a standby.
+ */
+#define SESSION_OPTIONS \
+	"-c default_transaction_isolation=read\\ committed -c default_transaction_read_only=off" \
+	" -c statement_timeout=0 -c lock_timeout=0 -c idle_session_timeout=0"
+
 /* A value of the URL's options, NULL when it is not set. */
 static const char *
 option(const struct target *target, const char *keyword)
@@ -76,6 +85,7 @@ target_create(const struct topology_shard *shard, struct wig_error *err)
 	struct target *target = xcalloc(1, sizeof(*target));
 	struct buf	name = BUF_INIT;
 	char	   *problem = NULL;
+	struct buf	options = BUF_INIT;
 	const char *database;
 
 	target->options = PQconninfoParse(shard->url, &problem);
@@ -102,6 +112,13 @@ target_create(const struct topology_shard *shard, struct wig_error *err)
 	buf_printf(&name, "/%s", database ? database : "");
 	target->name = xstrdup(buf_cstr(&name));
 	buf_free(&name);
+
+	/* of two values for one setting the server takes the last */
+	if (option(target, "options") != NULL)
+		buf_printf(&options, "%s ", option(target, "options"));
+	buf_text(&options, SESSION_OPTIONS);
+	target->session = xstrdup(buf_cstr(&options));
+	buf_free(&options);
 	return target;
 }
 
@@ -118,6 +135,7 @@ target_free(struct target *target)
 	}
 	free(target->hosts);
 	free(target->name);
+	free(target->session);
 	PQconninfoFree(target->options);
 	free(target);
 }
@@ -161,7 +179,7 @@ target_connect(const struct target *target, struct target_list *list, const char
 	{
 		if (o->val == NULL || strcmp(o->keyword, "host") == 0 || strcmp(o->keyword, "hostaddr") == 0 ||
 			strcmp(o->keyword, "port") == 0 || strcmp(o->keyword, "user") == 0 ||
-			strcmp(o->keyword, "password") == 0)
+			strcmp(o->keyword, "password") == 0 || strcmp(o->keyword, "options") == 0)
 			continue;
 		SET(o->keyword, o->val);
 	}
@@ -182,6 +200,7 @@ target_connect(const struct target *target, struct target_list *list, const char
 		SET("keepalives_interval", "10");
 		SET("keepalives_count", "3");
 	}
+	SET("options", target->session);
 	SET("client_encoding", "UTF8");
 	SET("target_session_attrs", "read-write");
 	keywords[n] = NULL;

@@ -26,6 +26,7 @@ struct target
 	const char *user;			/* into options or the topology, NULL = libpq's default */
 	const char *password;
 	char	   *name;
+	char	   *session;		/* libpq's "options": the URL's, then what the proxy relies on */
 };
 
 /* The three parallel lists of one attempt. */

@@ -490,6 +490,39 @@ class Startup(ClientTest):
         self.assertEqual(client.status(instance), "COMPLETED")
         client.call("CancelInstance", instance_id=instance)
 
+    def test_defaults_of_a_database_or_a_role_do_not_reach_the_sessions(self):
+        """Each of them would end or refuse what some session does."""
+        self.shard.psql("create role proxy login superuser password 'proxy'")
+        settings = ("default_transaction_read_only = on", "default_transaction_isolation = 'serializable'",
+                    "default_transaction_deferrable = on", "statement_timeout = 1", "lock_timeout = 1",
+                    "idle_session_timeout = 1", "idle_in_transaction_session_timeout = 1")
+        for owner, those in [("database wiggle", [s]) for s in settings] + [("role proxy", settings)]:
+            with self.subTest(owner=owner, settings=those):
+                self.shard.psql("".join("alter %s set %s;" % (owner, s) for s in those), "postgres")
+                try:
+                    self.serves()
+                finally:
+                    self.shard.psql("alter %s reset all" % owner, "postgres")
+
+    def serves(self):
+        """A proxy that starts now does something in every kind of its sessions."""
+        document = topology(self.shard)
+        document["shards"][0]["primary"].update(user="proxy", password="proxy")
+        proxy = Proxy(world.AREA, document, name=fresh_name("defaults"))
+        self.addCleanup(proxy.stop)
+        client = Client(proxy.start().address)
+        self.addCleanup(client.close)
+        name, consumer = fresh_name(), fresh_name("consumer")
+        client.call("PollEvents", consumer=consumer)
+        client.register(flow(name, "a"))
+        instance = client.start(name)
+        client.report(client.poll_one(name), {})
+        self.assertEqual(client.status(instance), "COMPLETED")
+        events = client.call("PollEvents", consumer=consumer, max=9, wait_millis=5000).events
+        self.assertEqual({e.instance_id for e in events}, {instance})
+        self.assertEqual(proxy.stop(), 0)
+        self.assertNotRegex(proxy.log(), "lost:|SQLSTATE|interrupted:")
+
     def test_no_generation_is_active_yet(self):
         document = topology(self.shard, generations=[
             {"id": 1, "activeFrom": "2999-01-01T00:00:00Z", "weights": {"0": 1}}])
