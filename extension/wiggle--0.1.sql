@@ -183,9 +183,11 @@ create table wf_outbox (
 	workflow			text collate "C" not null,
 	correlation_id		text collate "C",
 	context				json not null,
-	created_at			timestamptz not null
+	created_at			timestamptz not null,
+	refusals			int not null default 0,
+	due_at				timestamptz not null default '-infinity'
 );
-comment on table wf_outbox is 'Instances due on another shard, their ids already minted; a proxy starts them there and removes the row.';
+comment on table wf_outbox is 'Instances due on another shard, their ids already minted; a proxy starts them there and removes the row. One that was refused is due again later.';
 
 create table wf_node (
 	id					text collate "C" not null primary key,
@@ -679,19 +681,31 @@ $$;
 comment on function publish_placement(jsonb) is
 'Not for applications: the topology''s generations, for instances that this home shard''s schedules start.';
 
-create function outbox(max int default 100)
+create function outbox(max int default 100, shards int[] default null)
 returns table (id text, shard int, workflow text, correlation_id text, context text)
 language sql stable security definer set search_path = pg_catalog, pg_temp
 as $$
 	select o.id, o.shard, o.workflow, o.correlation_id, o.context::text
-	  from wiggle.wf_outbox o order by o.created_at, o.id limit outbox.max
+	  from wiggle.wf_outbox o
+	 where (shards is null or o.shard = any (shards)) and o.due_at <= (select v.now from wiggle.version() v)
+	 order by greatest(o.due_at, o.created_at), o.id limit outbox.max
 $$;
-comment on function outbox(int) is 'Not for applications: instances to be started on other shards.';
+comment on function outbox(int, int[]) is
+'Not for applications: instances to be started on other shards, of all or of these.';
 
-create function outbox_done(ids text[]) returns void
+create function outbox_done(ids text[], refused text[] default '{}') returns void
 language sql volatile security definer set search_path = pg_catalog, pg_temp
-as $$ delete from wiggle.wf_outbox o where o.id = any (ids) $$;
-comment on function outbox_done(text[]) is 'Not for applications: these were started on their shards.';
+as $$
+	delete from wiggle.wf_outbox o where o.id = any (ids);
+
+	-- Several proxies may have been refused the same one: it counts once.
+	update wiggle.wf_outbox o
+	   set refusals = o.refusals + 1, due_at = v.now + interval '10 s' * (1 << least(o.refusals, 5))
+	  from wiggle.version() v
+	 where o.id = any (refused) and o.due_at <= v.now
+$$;
+comment on function outbox_done(text[], text[]) is
+'Not for applications: these were started on their shards, and those are to be tried again, after 10 s at first and 320 s at most.';
 
 -- Reading ----------------------------------------------------------------------
 
@@ -903,8 +917,11 @@ create view stuck as
 	  json_array_elements(d.body->'nodes') n(node)
 	 where t.status = 'A' and n.node->>'id' = t.node and n.node->>'kind' = 'SUB_WORKFLOW'
 	   and not exists (select from wf_instance c
-						where c.parent_token_id = regexp_replace(i.id, '^wfi', 'tok') || '-' || t.n);
-comment on view stuck is 'Work that nobody moves: no worker for its queue, no clock worker, or a sub-workflow that somebody deleted.';
+						where c.parent_token_id = regexp_replace(i.id, '^wfi', 'tok') || '-' || t.n)
+	union all
+	select o.id, o.workflow, null, 'not started on shard ' || o.shard || ' for over 10 minutes', null, o.created_at
+	  from wf_outbox o where o.created_at < clock_timestamp() - interval '10 minutes';
+comment on view stuck is 'Work that nobody moves: no worker for its queue, no clock worker, a shard that does not take what schedules start there, a sub-workflow that somebody deleted.';
 
 -- Privileges -------------------------------------------------------------------
 -- PUBLIC gets nothing; tables are written only through functions.

@@ -11,7 +11,7 @@
 
 extern void outbox_start(void);
 
-/* Something may wait there. */
+/* Something may wait there, or can be given to a shard again. */
 extern void outbox_look(void);
 
 #endif							/* WIGGLE_PROXY_OUTBOX_H */

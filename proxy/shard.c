@@ -176,6 +176,7 @@ shard_lane_changed(struct shard *shard)
 		return;
 	}
 	poller_wake_all(shard->slot);
+	outbox_look();
 	if (!shard->told)
 	{
 		shard->told = true;

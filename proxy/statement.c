@@ -144,8 +144,9 @@ static const char *const texts[STATEMENTS] = {
 	[SQL_NODE_LEAVE] = "select wiggle.node_leave($1)",
 	[SQL_PLACEMENT] = "select wiggle.publish_placement($1::pg_catalog.jsonb)",
 	[SQL_OUTBOX] =
-	"select id, shard, workflow, correlation_id, context from wiggle.outbox($1::pg_catalog.int4)",
-	[SQL_OUTBOX_DONE] = "select wiggle.outbox_done($1::pg_catalog.text[])",
+	"select id, shard, workflow, correlation_id, context"
+	" from wiggle.outbox($1::pg_catalog.int4, $2::pg_catalog.int4[])",
+	[SQL_OUTBOX_DONE] = "select wiggle.outbox_done($1::pg_catalog.text[], $2::pg_catalog.text[])",
 };
 
 const char *

@@ -56,8 +56,8 @@ enum statement
 	SQL_NODE_BEAT,				/* $1 id, $2 name, $3 workers, $4 polls; is it the leader? */
 	SQL_NODE_LEAVE,				/* $1 id */
 	SQL_PLACEMENT,				/* $1 generations */
-	SQL_OUTBOX,					/* $1 max */
-	SQL_OUTBOX_DONE				/* $1 ids */
+	SQL_OUTBOX,					/* $1 max, $2 shards */
+	SQL_OUTBOX_DONE				/* $1 ids started, $2 ids to be given again later */
 };
 #define STATEMENTS (SQL_OUTBOX_DONE + 1)
 

@@ -125,9 +125,24 @@ begin
 	end loop;
 end $$;
 select count(*), count(*) filter (where shard = 6) between 110 and 185 as by_weight from wiggle.outbox(1000);
-select wiggle.outbox_done(array(select id from wiggle.outbox(1000)));
-select wiggle.publish_placement('[]');
 select wiggle.unschedule(id) from wiggle.schedules();
+-- Of one shard; what a shard has refused is due again later, behind what has come meanwhile, and counts once.
+select distinct shard from wiggle.outbox(1000, array[6, 9]);
+select count(*) from wiggle.outbox(1000, array[9]);
+create temp table refused as select id from wiggle.outbox(2, array[6]);
+select wiggle.outbox_done('{}', array(select id from refused)), wiggle.outbox_done('{}', array(select id from refused));
+select count(*), count(r.id) from wiggle.outbox(1000) o left join refused r using (id);
+select o.refusals, o.due_at - (wiggle.version()).now as again_in from wiggle.wf_outbox o join refused using (id);
+call wt.let(101115);
+select count(*), count(r.id), max(n) filter (where r.id is not null) = count(*) as last from (select o.id, row_number() over () as n from wiggle.outbox(1000) o) o left join refused r using (id);
+select wiggle.outbox_done('{}', array(select id from refused));
+select o.refusals from wiggle.wf_outbox o join refused using (id);
+drop table refused;
+select wiggle.outbox_done(array(select id from wiggle.wf_outbox));
+insert into wiggle.wf_outbox values ('wfi.s9.0123456789abcdefghijkl', 9, 'sc', null, '{}', clock_timestamp() - interval '11 min');
+select id, workflow, version, reason, node from wiggle.stuck;
+select wiggle.outbox_done('{wfi.s9.0123456789abcdefghijkl}');
+select wiggle.publish_placement('[]');
 select wt.clear();
 select * from wt.finish();
 select wt.forget();

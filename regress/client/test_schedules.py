@@ -1,4 +1,6 @@
 """Schedules: cadence, upsert, refusals, and instances that are fired on any shard."""
+import os
+import subprocess
 import time
 
 import grpc
@@ -6,7 +8,7 @@ import grpc
 import world
 from doors import doors
 from harness import Proxy, topology, wait_for
-from wigclient import Client, ClientTest, fresh_name, plain, value
+from wigclient import Client, ClientTest, flow, fresh_name, plain, value
 
 INVALID = grpc.StatusCode.INVALID_ARGUMENT
 NOT_FOUND = grpc.StatusCode.NOT_FOUND
@@ -158,3 +160,84 @@ class Spread(ClientTest):
         wait_for(lambda: own[0].psql("select count(*) from wiggle.wf_outbox") == "0", 60, "an empty outbox")
         kept = set(own[1].psql("select id from wiggle.wf_instance where workflow = :'w'", w=name).split())
         self.assertEqual(kept, ids)
+
+
+class Outbox(ClientTest):
+    """What home has minted for two shards; neither waits for the other."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.shards = [world.make_shard("outbox-of-%d" % i) for i in range(3)]
+        for shard in cls.shards:
+            cls.addClassCleanup(shard.stop)
+        cls.proxy = Proxy(world.AREA, topology(*cls.shards), name="outbox-proxy").start()
+        cls.addClassCleanup(cls.proxy.stop)
+
+    def setUp(self):
+        self.client = Client(self.proxy.address)
+        self.addCleanup(self.client.close)
+        self.name = self.define("a")
+
+    def leave(self, shard, n, workflow=None, age="0"):
+        """As the clock worker does; the ids."""
+        ids = self.shards[0].psql("""
+            insert into wiggle.wf_outbox
+            select 'wfi.s' || :shard || '.0' || left(md5(random()::text), 21), :shard, :'workflow', 'schedule:x', '{}',
+                   now() - :'age'::interval
+              from generate_series(1, :n) returning id;
+            notify wiggle_outbox;""", shard=shard, n=n, workflow=workflow or self.name, age=age)
+        return sorted(ids.split())
+
+    def started(self, shard, workflow=None):
+        return sorted(self.shards[shard].psql("select id from wiggle.wf_instance where workflow = :'w'",
+                                              w=workflow or self.name).split())
+
+    def remain(self, ids):
+        wait_for(lambda: sorted(self.shards[0].psql("select id from wiggle.wf_outbox").split()) == sorted(ids), 40,
+                 "%d instances to remain in the outbox" % len(ids))
+
+    def control(self, shard, *arguments):
+        subprocess.run(["pg_ctl", "-D", os.path.join(self.shards[shard].folder, "data"), "-w", "-s", *arguments],
+                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def test_what_cannot_be_given_now_holds_up_nothing(self):
+        self.control(2, "-m", "fast", "stop")
+        wait_for(lambda: not self.proxy.ready(), 10, "readiness to fall")
+        down, unknown = self.leave(2, 300, age="2 hours"), self.leave(7, 300, age="1 hour")
+        good = self.leave(1, 3)
+        self.remain(down + unknown)
+        self.assertEqual(self.started(1), good)
+        self.control(2, "-l", os.path.join(self.shards[2].folder, "log"), "restart")
+        self.remain(unknown)
+        self.assertEqual(self.started(2), down)
+        self.shards[0].psql("delete from wiggle.wf_outbox")
+
+    def test_what_is_refused_holds_up_nothing(self):
+        later = fresh_name()
+        refused = self.leave(1, 600, workflow=later, age="1 hour")
+        good = self.leave(1, 3)
+        self.remain(refused)
+        self.assertEqual(self.started(1), good)
+        self.assertEqual(self.shards[0].psql("select min(refusals) > 0 from wiggle.wf_outbox"), "t")
+        self.client.register(flow(later, "a"))
+        self.shards[0].psql("update wiggle.wf_outbox set due_at = now(); notify wiggle_outbox")
+        self.remain([])
+        self.assertEqual(self.started(1, later), refused)
+
+    def test_a_shard_that_hangs_holds_up_no_other(self):
+        holder = subprocess.Popen(["psql", "-X", "-q", "-A", "-t", "-d", self.shards[2].conninfo()], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, text=True)
+        self.addCleanup(holder.communicate)
+        holder.stdin.write("begin; lock table wiggle.wf_instance in share mode; select 'held';\n")
+        holder.stdin.flush()
+        self.assertEqual(holder.stdout.readline(), "held\n")
+        hanging = self.leave(2, 32, age="1 hour")
+        wait_for(lambda: self.shards[2].psql("select count(*) from pg_stat_activity where wait_event = 'relation'") != "0",
+                 10, "a batch that hangs")
+        good = self.leave(1, 3)
+        self.remain(hanging)
+        self.assertEqual(self.started(1), good)
+        holder.stdin.write("rollback;\n")
+        holder.stdin.flush()
+        self.remain([])
+        self.assertEqual(self.started(2), hanging)
