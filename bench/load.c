@@ -2,12 +2,12 @@
  * load.c
  *	  Load on a proxy: workers that poll, report and start, and a stop-watch.
  *
- *	load throughput --server H:P --workflow W --connections N --workers N --seconds S
+ *	load throughput --server H:P --workflow W --connections N --workers N --seconds S [--run N]
  *	load latency    --server H:P --start-server H:P --workflow W --count N
  *	load single     --server H:P --workflow W --count N
  *
  * Each prints one JSON object. A virtual worker has one call in flight at any
- * time. Every refusal is counted and makes the exit status 1: a figure reached
+ * time; --run makes it report so many steps at once, from the claimed one on. Every refusal is counted and makes the exit status 1: a figure reached
  * by work that was not done is no figure.
  */
 #include <err.h>
@@ -23,6 +23,7 @@
 #include "wiggle.pb-c.h"
 
 #define CONTEXT_MAX	1024
+#define MAX_RUN		16
 #define POLL_MS		20000
 #define DRAIN_S		60
 
@@ -35,6 +36,7 @@ struct options
 	int			workers;
 	int			seconds;
 	int			count;
+	int			run;			/* steps a report */
 };
 
 struct worker
@@ -191,7 +193,7 @@ reported(void *arg, const struct h2_reply *reply)
 	{
 		if (b->counting)
 		{
-			b->steps++;
+			b->steps += b->options->run;
 			samples_add(&b->reports, now_us() - w->asked);
 		}
 		if (strcmp(run->applied->instance_status, "RUNNING") != 0)
@@ -208,18 +210,28 @@ worker_report(struct worker *w)
 {
 	Com__Wiggle__Proto__ReportStepsRequest request = COM__WIGGLE__PROTO__REPORT_STEPS_REQUEST__INIT;
 	Com__Wiggle__Proto__ReportedRun run = COM__WIGGLE__PROTO__REPORTED_RUN__INIT;
-	Com__Wiggle__Proto__StepResult step = COM__WIGGLE__PROTO__STEP_RESULT__INIT;
 	Com__Wiggle__Proto__ReportedRun *runs[] = {&run};
-	Com__Wiggle__Proto__StepResult *steps[] = {&step};
+	Com__Wiggle__Proto__StepResult step[MAX_RUN];
+	Com__Wiggle__Proto__StepResult *steps[MAX_RUN];
+	uint8_t		contexts[MAX_RUN][CONTEXT_MAX];
+	char		nodes[MAX_RUN][16];
+	int			first = w->bench->options->run > 1 ? atoi(w->node + 1) : 0;
 
-	advance_counter(w->context, w->context_len);
-	step.node_id = w->node;
-	step.outcome_case = COM__WIGGLE__PROTO__STEP_RESULT__OUTCOME_MERGE;
-	step.merge.data = w->context;
-	step.merge.len = w->context_len;
+	for (int i = 0; i < w->bench->options->run; i++)
+	{
+		advance_counter(w->context, w->context_len);
+		memcpy(contexts[i], w->context, w->context_len);
+		snprintf(nodes[i], sizeof(nodes[i]), "n%d", first + i);
+		com__wiggle__proto__step_result__init(&step[i]);
+		step[i].node_id = i == 0 ? w->node : nodes[i];
+		step[i].outcome_case = COM__WIGGLE__PROTO__STEP_RESULT__OUTCOME_MERGE;
+		step[i].merge.data = contexts[i];
+		step[i].merge.len = w->context_len;
+		steps[i] = &step[i];
+	}
 	run.task_id = w->task;
 	run.lease_owner = w->owner;
-	run.n_steps = 1;
+	run.n_steps = (size_t) w->bench->options->run;
 	run.steps = steps;
 	run.final = true;
 	request.n_runs = 1;
@@ -529,9 +541,10 @@ main(int argc, char **argv)
 		{"workers", required_argument, NULL, 'w'},
 		{"seconds", required_argument, NULL, 't'},
 		{"count", required_argument, NULL, 'n'},
+		{"run", required_argument, NULL, 'r'},
 		{NULL, 0, NULL, 0},
 	};
-	struct options o = {.connections = 4, .workers = 64, .seconds = 10, .count = 200};
+	struct options o = {.connections = 4, .workers = 64, .seconds = 10, .count = 200, .run = 1};
 	const char *mode = argc > 1 ? argv[1] : "";
 	int			c;
 
@@ -560,6 +573,9 @@ main(int argc, char **argv)
 				break;
 			case 'n':
 				o.count = number("count", optarg, 1000000);
+				break;
+			case 'r':
+				o.run = number("run", optarg, MAX_RUN);
 				break;
 			default:
 				return 2;
