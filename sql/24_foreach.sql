@@ -26,6 +26,9 @@ select wt.start('bad' || n, 'e1', context::jsonb), wt.show('bad' || n), wt.log('
 select wt.marks('bad1');
 -- The last of duplicate keys counts, as jsonb has it; a key needs care when it is quoted.
 select wt.register('{"workflow":"e2","version":1,"steps":[{"fork_each":{"over":"the \"items\"","as":"x","combine":"c2","body":[{"task":"t2"}]}}]}');
+insert into wt.instance select 'twice', b.instance_id from wiggle.mint() m, lateral wiggle.batch(row(array[m], array['e1'], array[null::int], array[null::text], array['{"items":[1],"x":0,"items":[1,2]}'])::wiggle.batch_starts, null, null, null, null, null) b;
+select wt.marks('twice');
+select wiggle.cancel(wt.id('twice'));
 select wt.start('quoted', 'e2', '{"the \"items\"":[1]}'), wt.drain('{e2}'), wt.show('quoted');
 
 -- Nested forEach: base, place and key at each level, empty inner lists (24, C13).

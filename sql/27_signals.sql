@@ -74,6 +74,12 @@ select wiggle.signal(wt.id('items'), 'turn', '1'), wiggle.signal(wt.id('items'),
 select wiggle.signal(wt.id('items'), 'turn'), wt.refusal(format('select wiggle.signal(%L, ''turn'')', wt.id('items')));
 select wt.drain('{sw3}'), wt.show('items');
 
+-- Only a wait for a signal takes one, no other token of that name.
+select wt.register('{"workflow":"sn","version":1,"steps":[{"fork":{"a":[{"task":"knock"}],"b":[{"sub_workflow":{"name":"bell","workflow":"sg"}}],"c":[{"sleep":{"for":"1h","name":"nap"}}],"d":[{"gate":"shut"}]}}]}');
+select wt.handle('shut', 'false'), wt.start('deaf', 'sn'), wt.drain('{sn}', 1), wt.claim('held', 'sn'), wt.marks('deaf');
+select name, wt.refusal(format('select wiggle.signal(%L, %L)', wt.id('deaf'), name)) from unnest(array['knock', 'bell', 'nap', 'shut', 'join', 'fork']) name;
+select wt.complete('held'), wt.refusal(format('select wiggle.signal(%L, ''knock'')', wt.id('deaf'))), wiggle.cancel(wt.id('deaf'));
+
 -- In the caller's transaction: rolled back, it still waits.
 select wt.start('back', 'sd');
 begin;

@@ -77,6 +77,16 @@ select wiggle.cancel(wt.id('tree'), 'felled');
 select wt.await('not exists (select from wiggle.wf_instance where workflow = ''tree'' and status = ''RUNNING'')');
 select depth, status, termination_reason, count(*) from wiggle.wf_instance where workflow = 'tree' group by 1, 2, 3 order by 1;
 
+-- Timers that a repair put there change nothing: a child that lives is not told of,
+-- one that is waited for not given up, one that ended not ended again.
+select wt.register('{"workflow":"calm","version":1,"steps":[{"task":"quiet"}]}'), wt.register('{"workflow":"calls","version":1,"steps":[{"sub_workflow":"calm"}]}');
+select wt.start('p11', 'calls'), wt.child('c11', 'p11'), wt.start('p12', 'calls'), wt.child('c12', 'p12'), wiggle.cancel(wt.id('p12'));
+select wt.await('not exists (select from wiggle.wf_timer)'), wt.show('c12');
+insert into wiggle.wf_timer values (now(), wt.no('p11'), 1), (now(), wt.no('c11'), 0), (now(), wt.no('p12'), 1), (now(), wt.no('c12'), 0), (now(), wt.no('c11'), 99);
+select wt.await('not exists (select from wiggle.wf_timer where n <> 99)');
+select wt.show('p11'), wt.show('c11'), wt.show('p12'), wt.show('c12'), wt.drain('{calm}'), wt.show('p11');
+delete from wiggle.wf_timer;
+
 -- Ids: a child's form and shard follow its parent's.
 select p.id ~ '^wfi_' = (c.id ~ '^wfi_') as same_form from wiggle.wf_instance c join wiggle.wf_instance p on p.id = regexp_replace(c.parent_token_id, '^tok(.*)-\d+$', 'wfi\1') group by 1;
 select wt.await('not exists (select from wiggle.wf_timer)');
