@@ -42,7 +42,7 @@ MODULE_big = wiggle
 CORE_SRCS = $(addprefix core/,$(addsuffix .c, \
 	error arena textbuf ids jsontext jsonmerge nearest retry cron \
 	definition definition_check definition_decode definition_write \
-	flow flow_json flow_node flow_tree flow_value flow_write))
+	flow flow_hint flow_json flow_node flow_tree flow_value flow_write))
 OBJS = $(patsubst %.c,build/obj/pg/%.o,$(EXT_SRCS) $(CORE_SRCS))
 
 # The server's own headers are a system's: their warnings are not ours.

@@ -14,7 +14,6 @@
 
 #include "definition_impl.h"
 #include "flow_impl.h"
-#include "nearest.h"
 #include "textbuf.h"
 
 static bool compile_steps(struct compiler *c, struct stream *s, value_t *steps);
@@ -42,6 +41,8 @@ compile_work(struct compiler *c, struct stream *s, value_t *step, const char *op
 	if (node == NULL)
 		return false;
 	node->compensable = compensable;
+	if (compensable && !wig_flow_check_undo(c, step, node))
+		return false;
 	wig_flow_attach(s, node);
 	if (node->kind == WIG_PREDICATE)
 	{
@@ -172,10 +173,24 @@ compile_branch(struct compiler *c, value_t *steps, const char *name, struct draf
 }
 
 /*
- * The step that merges what the branches of a fork or the items of a fork_each came
- * to. With a name of its own it takes the queue and retry that stand beside its
- * operator; what Wiggle's own shorthand has is named by it and has defaults only.
+ * Queue and retry beside a fork or fork_each are those of its combine. One that has
+ * no name of its own is Wiggle's own shorthand, in which they would be ignored.
  */
+static bool
+check_combine(struct compiler *c, value_t *step, const char *op, const char *given)
+{
+	for (const struct wig_flow_entry *e = step->first; e != NULL && given == NULL; e = e->next)
+	{
+		if (e->value->type != WIG_FLOW_NULL &&
+			(strcmp(e->key, "queue") == 0 || strcmp(e->key, "retry") == 0))
+			return wig_fail_at(c->err, e->line, e->column,
+							   "'%s' beside %s is for a combine that has a name: add 'combine: NAME'",
+							   e->key, op);
+	}
+	return true;
+}
+
+/* The step that merges what the branches of a fork or the items of a fork_each came to. */
 static struct draft *
 new_combine(struct compiler *c, value_t *step, const char *given, const char *derived)
 {
@@ -206,12 +221,22 @@ static value_t *
 branch_steps(struct compiler *c, value_t *branches, const struct wig_flow_entry *entry,
 			 const char **name)
 {
+	static const char *const keys[] = {"name", "steps", NULL};
+
 	if (branches->type == WIG_FLOW_MAP)
 	{
 		*name = entry->key;
 		return wig_flow_need_list(c, branches, entry->key, entry->key);
 	}
-	if (!wig_flow_need_map(c, entry->value, "a branch") ||
+	if (!wig_flow_need_map(c, entry->value, "a branch"))
+		return NULL;
+	if (wig_flow_get(entry->value, "name") == NULL && wig_flow_get(entry->value, "steps") == NULL)
+	{
+		FAIL(c, entry->value, "a fork is a mapping of names to lists of steps, or a list of"
+			 " {name: NAME, steps: [steps]}");
+		return NULL;
+	}
+	if (!wig_flow_check_keys(c, entry->value, keys, " of a branch") ||
 		(*name = wig_flow_need_text(c, entry->value, "name")) == NULL)
 		return NULL;
 	return wig_flow_need_list(c, entry->value, "steps", *name);
@@ -228,7 +253,7 @@ compile_fork(struct compiler *c, struct stream *s, value_t *step, const char *op
 	struct draft *combine;
 
 	if ((value->type != WIG_FLOW_LIST && !wig_flow_need_map(c, value, "fork")) ||
-		!wig_flow_optional_text(c, step, "combine", &given))
+		!wig_flow_optional_text(c, step, "combine", &given) || !check_combine(c, step, op, given))
 		return false;
 	if (value->n < 2)
 		return FAIL(c, value, "fork needs at least two branches");
@@ -293,11 +318,12 @@ compile_fork_each(struct compiler *c, struct stream *s, value_t *step, const cha
 	if (!wig_flow_need_map(c, value, "fork_each") ||
 		!wig_flow_check_keys(c, value, keys, " of fork_each") ||
 		(over = wig_flow_need_text(c, value, "over")) == NULL ||
+		(body = wig_flow_need_list(c, value, "body", "fork_each body")) == NULL ||
 		(as = wig_flow_need_text(c, value, "as")) == NULL ||
 		!wig_flow_optional_text(c, value, "name", &name) ||
 		!wig_flow_optional_text(c, wig_flow_get(value, "combine") != NULL ? value : step,
 								"combine", &combine) ||
-		(body = wig_flow_need_list(c, value, "body", "fork_each body")) == NULL)
+		!check_combine(c, step, op, combine))
 		return false;
 	if (body->n == 0)
 		return FAIL(c, body, "fork_each body must not be empty");
@@ -512,7 +538,7 @@ meant_operator(value_t *step)
 	for (int i = 0; i < NOPERATORS; i++)
 		names[i] = operators[i].name;
 	for (const struct wig_flow_entry *e = step->first; e != NULL && near == NULL; e = e->next)
-		near = wig_nearest(e->key, names);
+		near = wig_flow_meant(e->key, names);
 	return near;
 }
 
@@ -546,7 +572,7 @@ describe_step(value_t *step, const char *op, char *out, size_t size)
 	snprintf(out, size, named ? " of step '%.80s'" : " of a %s step", named ? value->text : op);
 }
 
-/* Queue and retry beside an operator that no worker runs are a misunderstanding, not a typo. */
+/* What belongs beside other operators is a misunderstanding, not a typo. */
 static bool
 check_siblings(struct compiler *c, value_t *step, const struct operator *op)
 {
@@ -557,14 +583,16 @@ check_siblings(struct compiler *c, value_t *step, const struct operator *op)
 		known[i + 1] = op->siblings[i];
 	for (const struct wig_flow_entry *e = step->first; e != NULL; e = e->next)
 	{
-		bool		beside_work = strcmp(e->key, "queue") == 0 || strcmp(e->key, "retry") == 0;
+		const char *others = wig_flow_goes_with(e->key);
 
-		for (int i = 0; op->siblings[i] != NULL && beside_work; i++)
-			beside_work = strcmp(op->siblings[i], e->key) != 0;
-		if (beside_work)
-			return wig_fail_at(c->err, e->line, e->column,
-							   "'%s' cannot stand beside %s; it goes with task, effect and gate", e->key,
-							   op->name);
+		for (int i = 0; op->siblings[i] != NULL && others != NULL; i++)
+		{
+			if (strcmp(op->siblings[i], e->key) == 0)
+				others = NULL;
+		}
+		if (others != NULL)
+			return wig_fail_at(c->err, e->line, e->column, "'%s' cannot stand beside %s; it goes with %s",
+							   e->key, op->name, others);
 	}
 	describe_step(step, op->name, of, sizeof(of));
 	return wig_flow_check_keys(c, step, known, of);

@@ -94,6 +94,12 @@ extern bool wig_flow_need_duration(struct compiler *c, value_t *map, const char 
 extern bool wig_flow_check_keys(struct compiler *c, value_t *map, const char *const *known,
 								const char *of);
 
+/* What a key that is not among the known (NULL-terminated) ones was meant to be; or NULL. */
+extern const char *wig_flow_meant(const char *key, const char *const *known);
+
+/* The operators that a key may stand beside, as a phrase; NULL for any other word. */
+extern const char *wig_flow_goes_with(const char *key);
+
 /* Absent and null give NULL in *text. */
 extern bool wig_flow_optional_text(struct compiler *c, value_t *map, const char *key,
 								   const char **text);
@@ -123,6 +129,9 @@ extern struct draft *wig_flow_new_node(struct compiler *c, value_t *where, enum 
 extern struct draft *wig_flow_new_work(struct compiler *c, value_t *where, enum wig_kind kind,
 									   const char *name, const char *queue,
 									   const struct wig_retry *retry);
+
+/* No step may be called as the compensator of another one is. */
+extern bool wig_flow_check_undo(struct compiler *c, value_t *where, const struct draft *node);
 
 /* Leave an edge to be wired to whatever comes next. */
 extern bool wig_flow_open_edge(struct compiler *c, struct stream *s, struct draft **edge);

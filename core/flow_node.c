@@ -9,6 +9,7 @@
 #include "flow_impl.h"
 
 #define MAX_NODES	10000
+#define UNDO_SUFFIX	"#compensate"
 
 static bool
 name_is_taken(const struct compiler *c, const char *name)
@@ -71,6 +72,29 @@ wig_flow_new_node(struct compiler *c, value_t *where, enum wig_kind kind, const 
 	return node;
 }
 
+/* Is `name` what the compensator of the node is called? */
+static bool
+undoes(const char *name, const struct draft *node)
+{
+	size_t		len = strlen(node->name);
+
+	return node->compensable && strncmp(name, node->name, len) == 0 &&
+		strcmp(name + len, UNDO_SUFFIX) == 0;
+}
+
+bool
+wig_flow_check_undo(struct compiler *c, value_t *where, const struct draft *node)
+{
+	for (const struct draft *other = c->first; other != NULL; other = other->later)
+	{
+		if (undoes(node->name, other) || undoes(other->name, node))
+			return FAIL(c, where, "step '%s' has the name of the compensator of step '%s'",
+						other->compensable ? node->name : other->name,
+						other->compensable ? other->name : node->name);
+	}
+	return true;
+}
+
 struct draft *
 wig_flow_new_work(struct compiler *c, value_t *where, enum wig_kind kind, const char *name,
 				  const char *queue, const struct wig_retry *retry)
@@ -82,7 +106,7 @@ wig_flow_new_work(struct compiler *c, value_t *where, enum wig_kind kind, const 
 	node->activity = wig_flow_concat(c, c->workflow, "#", name);
 	node->queue = queue == NULL ? c->default_queue : queue;
 	node->retry = retry;
-	if (node->activity == NULL ||
+	if (node->activity == NULL || !wig_flow_check_undo(c, where, node) ||
 		!wig_flow_check_width(c, where, "workflow and step name", node->activity, WIG_MAX_ACTIVITY) ||
 		!wig_flow_check_width(c, where, "queue", node->queue, WIG_MAX_NAME))
 		return NULL;

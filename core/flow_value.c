@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "flow_impl.h"
-#include "nearest.h"
 
 void *
 wig_flow_allocate(struct compiler *c, size_t size)
@@ -62,7 +61,7 @@ wig_flow_check_keys(struct compiler *c, value_t *map, const char *const *known, 
 			i++;
 		if (known[i] != NULL)
 			continue;
-		near = wig_nearest(entry->key, known);
+		near = wig_flow_meant(entry->key, known);
 		return wig_fail_at(c->err, entry->line, entry->column, "unknown key '%.60s'%.120s%s%s%s",
 						   entry->key, of, near == NULL ? "" : "; did you mean '",
 						   near == NULL ? "" : near, near == NULL ? "" : "'?");
@@ -94,7 +93,7 @@ need_text_value(struct compiler *c, value_t *owner, value_t *value, const char *
 	else if (value->type != WIG_FLOW_SCALAR)
 		FAIL(c, value, "'%s' must be text, got %s", key, type_name(value));
 	else if (is_blank(value->text))
-		FAIL(c, value, "'%s' is required", key);
+		FAIL(c, value, "'%s' is required, and here it is empty", key);
 	else
 		return value->text;
 	return NULL;

@@ -13,6 +13,8 @@
 struct reader
 {
 	yaml_parser_t parser;
+	const char *text;
+	size_t		len;
 	struct wig_arena *arena;
 	struct wig_error *err;
 };
@@ -21,6 +23,23 @@ static bool
 fail_mark(struct reader *r, const yaml_mark_t *mark, const char *what)
 {
 	return wig_fail_at(r->err, (int) mark->line + 1, (int) mark->column + 1, "%s", what);
+}
+
+/* Does the line of the mark begin with blanks among which there is a tab? */
+static bool
+tab_indents(const struct reader *r, const yaml_mark_t *mark)
+{
+	const char *p = r->text;
+	const char *end = r->text + r->len;
+
+	for (size_t line = 0; line < mark->line && p != NULL; line++)
+	{
+		p = memchr(p, '\n', (size_t) (end - p));
+		p = p == NULL ? NULL : p + 1;
+	}
+	while (p != NULL && p < end && *p == ' ')
+		p++;
+	return p != NULL && p < end && *p == '\t';
 }
 
 /* The next event; the caller deletes it. */
@@ -34,6 +53,9 @@ next_event(struct reader *r, yaml_event_t *event)
 	if (r->parser.error == YAML_READER_ERROR)
 		return wig_fail(r->err, "not valid YAML: %s at byte %zu", r->parser.problem,
 						r->parser.problem_offset);
+	if (tab_indents(r, &r->parser.problem_mark))
+		return fail_mark(r, &r->parser.problem_mark,
+						 "not valid YAML: a tab in the indentation; use blanks");
 	return wig_fail_at(r->err, (int) r->parser.problem_mark.line + 1,
 					   (int) r->parser.problem_mark.column + 1, "not valid YAML: %s%s%s",
 					   r->parser.problem == NULL ? "unreadable" : r->parser.problem,
@@ -235,7 +257,7 @@ read_document(struct reader *r, struct wig_flow_value **root)
 struct wig_flow_value *
 wig_flow_read_yaml(const char *text, size_t len, struct wig_arena *arena, struct wig_error *err)
 {
-	struct reader r = {.arena = arena, .err = err};
+	struct reader r = {.text = text == NULL ? "" : text, .len = len, .arena = arena, .err = err};
 	struct wig_flow_value *root = NULL;
 	bool		done;
 
@@ -245,7 +267,7 @@ wig_flow_read_yaml(const char *text, size_t len, struct wig_arena *arena, struct
 		return NULL;
 	}
 	/* libyaml insists on a pointer even to nothing. */
-	yaml_parser_set_input_string(&r.parser, (const unsigned char *) (text == NULL ? "" : text), len);
+	yaml_parser_set_input_string(&r.parser, (const unsigned char *) r.text, len);
 	done = read_document(&r, &root);
 	yaml_parser_delete(&r.parser);
 	if (!done)
