@@ -45,9 +45,9 @@ const struct command command_validate = {
 	.summary = "check a workflow file without a server",
 	.details = FILES
 	"\n"
-	"What is wrong is said with its place (file:line:column), and the exit status is 2. Keys\n"
-	"that mean nothing where they stand are pointed out as warnings, no more: Wiggle\n"
-	"ignores them.\n"
+	"What is wrong is said with its place (file:line:column), and the exit status is 2. A key\n"
+	"that means nothing where it stands is wrong; in a whole definition it is ignored, as\n"
+	"Wiggle ignores it.\n"
 	"\n"
 	"Examples:\n"
 	"  wiggle validate order.yaml\n"
