@@ -24,6 +24,16 @@ bool		wig_allow_graph_replace = false;
 bool		wig_record_step_io = true;
 bool		wig_test_clock = false;
 
+/* What is shorter than the unit would be rounded to none, and nothing would be kept. */
+static bool
+check_retention(int *newval, void **extra, GucSource source)
+{
+	if (*newval != 0)
+		return true;
+	GUC_check_errdetail("It is at least one minute ('1min'), or -1 to keep all.");
+	return false;
+}
+
 /* Settings that size shared memory exist only while the postmaster preloads us. */
 static void
 define_postmaster_settings(void)
@@ -68,9 +78,9 @@ wig_guc_define(void)
 							PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomIntVariable("wiggle.event_retention",
 							"How long entries of the event log are kept.",
-							"Those that a registered consumer has not acknowledged are kept longer. -1 keeps all.",
+							"At least one minute. Those that a registered consumer has not acknowledged are kept longer. -1 keeps all.",
 							&wig_event_retention, 7 * 24 * 60, -1, INT_MAX,
-							PGC_SIGHUP, GUC_UNIT_MIN, NULL, NULL, NULL);
+							PGC_SIGHUP, GUC_UNIT_MIN, check_retention, NULL, NULL);
 	DefineCustomIntVariable("wiggle.loop_max_iterations",
 							"Iterations of a loop whose definition sets no budget of its own.",
 							NULL,
@@ -88,9 +98,9 @@ wig_guc_define(void)
 							 PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("wiggle.retention",
 							"How long instances are kept after they ended.",
-							"Live instances of any age stay. -1 keeps all.",
+							"At least one minute. Live instances of any age stay. -1 keeps all.",
 							&wig_retention, 24 * 60, -1, INT_MAX,
-							PGC_SIGHUP, GUC_UNIT_MIN, NULL, NULL, NULL);
+							PGC_SIGHUP, GUC_UNIT_MIN, check_retention, NULL, NULL);
 	DefineCustomIntVariable("wiggle.retry_park",
 							"A retry delayed at least this long is shown as WAITING, a shorter one as READY.",
 							NULL,

@@ -76,6 +76,12 @@ def number(argument):
     return int(eval(value, {"__builtins__": {}}))   # arithmetic of our own source
 
 
+def minutes(value):
+    """As PostgreSQL would take it."""
+    days, rest = divmod(value, 24 * 60)
+    return "%dd" % days if rest == 0 else "%dmin" % value
+
+
 def pretty(value, unit):
     if unit == "bytes" and value >= 1048576 and value % 1048576 == 0:
         return "%d MiB" % (value // 1048576)
@@ -113,6 +119,8 @@ def server_rows():
         default = {"true": "on", "false": "off"}.get(defaults[variable], defaults[variable])
         if any("GUC_UNIT_MS" in a for a in args):
             default += " ms"
+        elif any("GUC_UNIT_MIN" in a for a in args):
+            default = minutes(number(default))
         when = next((a for a in args if a.startswith("PGC_")), "")
         note = {"PGC_POSTMASTER": " Needs a restart.", "PGC_SIGHUP": " Needs a reload."}.get(when, "")
         yield string(args[0]), default, (string(args[1]) + " " + more).strip() + note

@@ -61,5 +61,8 @@ select wt.at(1000000);
 select wt.show('kept');
 alter system reset wiggle.retention;
 select pg_reload_conf();
+-- The unit is minutes: what would be rounded to none is refused.
+alter system set wiggle.retention = '10s';
+alter system set wiggle.event_retention = 0;
 select wiggle.test_set_clock(null);
 select * from wt.finish();
