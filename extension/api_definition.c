@@ -186,6 +186,18 @@ wig_register(PG_FUNCTION_ARGS)
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls)));
 }
 
+static void
+refuse_definition(const char *name, int32 version)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_WIG_NOT_FOUND),
+			 errmsg("workflow not found"),
+			 version == 0 ? errdetail("No workflow \"%s\" is registered in this database.", name ? name : "")
+			 : errdetail("No version %d of workflow \"%s\" is registered in this database.", version,
+						 name ? name : ""),
+			 errhint(WIG_HINT_WORKFLOWS)));
+}
+
 Datum
 wig_definition(PG_FUNCTION_ARGS)
 {
@@ -204,7 +216,7 @@ wig_definition(PG_FUNCTION_ARGS)
 		graph = version > 0 ? wig_graph_get(store, name, version) : NULL;
 	}
 	if (graph == NULL)
-		ereport(ERROR, (errcode(ERRCODE_WIG_NOT_FOUND), errmsg("workflow not found")));
+		refuse_definition(name, PG_ARGISNULL(1) ? 0 : PG_GETARG_INT32(1));
 	wig_store_close(store);
 
 	json = wig_definition_to_json(graph->def, true);

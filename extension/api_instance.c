@@ -1,6 +1,6 @@
 /*
  * api_instance.c
- *	  SQL: start, mint, cancel, signal; the event horizon.
+ *	  SQL: start, mint, cancel, signal; whereabouts; the event horizon.
  */
 #include "wiggle.h"
 
@@ -20,6 +20,7 @@ PG_FUNCTION_INFO_V1(wig_start_instance);
 PG_FUNCTION_INFO_V1(wig_mint);
 PG_FUNCTION_INFO_V1(wig_cancel_instance);
 PG_FUNCTION_INFO_V1(wig_signal_sql);
+PG_FUNCTION_INFO_V1(wig_whereabouts);
 PG_FUNCTION_INFO_V1(wig_event_horizon_sql);
 
 Datum
@@ -40,7 +41,7 @@ wig_start_instance(PG_FUNCTION_ARGS)
 
 	work = wig_work_begin(false);
 	if (!wig_start(work, &start, &started, &refusal))
-		wig_raise(&refusal);
+		wig_raise(&refusal, NULL);
 	wig_work_end(work);
 	PG_RETURN_TEXT_P(cstring_to_text(started.id));
 }
@@ -77,7 +78,7 @@ wig_cancel_instance(PG_FUNCTION_ARGS)
 	wig_guard_write("wiggle.cancel()");
 	work = wig_work_begin(false);
 	if (!wig_cancel(work, WIG_ARG_CSTRING(0), WIG_ARG_CSTRING(1), &refusal))
-		wig_raise_about(&refusal, "instance", WIG_ARG_CSTRING(0), NULL);
+		wig_raise_about(&refusal, "instance", WIG_ARG_CSTRING(0));
 	wig_work_end(work);
 	PG_RETURN_VOID();
 }
@@ -93,9 +94,18 @@ wig_signal_sql(PG_FUNCTION_ARGS)
 	work = wig_work_begin(false);
 	if (!wig_signal(work, WIG_ARG_CSTRING(0), WIG_ARG_CSTRING(1), payload,
 					payload ? strlen(payload) : 0, &refusal))
-		wig_raise(&refusal);
+		wig_raise_about(&refusal, "instance", WIG_ARG_CSTRING(0));
 	wig_work_end(work);
 	PG_RETURN_VOID();
+}
+
+Datum
+wig_whereabouts(PG_FUNCTION_ARGS)
+{
+	wig_guard_read();
+	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
+		PG_RETURN_NULL();
+	PG_RETURN_TEXT_P(cstring_to_text(wig_absence(WIG_ARG_CSTRING(0), WIG_ARG_CSTRING(1))));
 }
 
 Datum

@@ -37,8 +37,24 @@ check_workflow(const char *workflow)
 	if (wig_graph_latest(store, workflow) == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_WIG_NOT_FOUND),
-				 errmsg("workflow '%s' not found", wig_clip(workflow, WIG_MAX_NAME))));
+				 errmsg("workflow '%s' not found", wig_clip(workflow, WIG_MAX_NAME)),
+				 errhint(WIG_HINT_WORKFLOWS)));
 	wig_store_close(store);
+}
+
+/* A schedule elsewhere would fire, and no list of schedules would show it. */
+static void
+check_home(void)
+{
+	if (SPI_execute("select shard_id, home from wiggle.wf_shard where home <> shard_id", false, 1) != SPI_OK_SELECT)
+		elog(ERROR, "could not read wf_shard");
+	if (SPI_processed > 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_WIG_INVALID),
+				 errmsg("schedules live in the home database, shard %s; this one is shard %s",
+						SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 2),
+						SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1)),
+				 errhint("Call wiggle.schedule() there, or use \"wiggle schedule create\", which finds it.")));
 }
 
 static WigCadence
@@ -49,11 +65,12 @@ read_cadence(FunctionCallInfo fcinfo)
 	if (PG_ARGISNULL(1) == (cadence.cron == NULL))
 		ereport(ERROR,
 				(errcode(ERRCODE_WIG_INVALID),
-				 errmsg("a schedule has either an interval or a cron expression")));
-	if (cadence.cron != NULL && strlen(cadence.cron) > MAX_CRON)
+				 errmsg("a schedule has either an interval or a cron expression"),
+				 errhint("Give one of every => '15 min' and cron => '30 6 * * 1-5'.")));
+	if (cadence.cron != NULL && wig_longer(cadence.cron, MAX_CRON))
 		ereport(ERROR,
 				(errcode(ERRCODE_WIG_INVALID),
-				 errmsg("cron expression is longer than %d bytes", MAX_CRON)));
+				 errmsg("cron expression is longer than %d characters", MAX_CRON)));
 	if (!PG_ARGISNULL(1))
 	{
 		Interval   *interval = PG_GETARG_INTERVAL_P(1);
@@ -118,6 +135,7 @@ wig_schedule(PG_FUNCTION_ARGS)
 	values[6] = TimestampTzGetDatum(now);
 
 	SPI_connect();
+	check_home();
 	if (SPI_execute_with_args("insert into wiggle.wf_schedule as s"
 							  " (id, workflow, every_millis, cron, context, next_fire_at, created_at)"
 							  " values ($1, $2, $3, $4, $5::json, $6, $7)"

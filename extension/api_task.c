@@ -204,7 +204,7 @@ wig_poll(PG_FUNCTION_ARGS)
 	if (!PG_ARGISNULL(4))
 		read_versions(PG_GETARG_JSONB_P(4), &poll);
 	if (!wig_poll_check(&poll, &refusal))
-		wig_raise(&refusal);
+		wig_raise(&refusal, NULL);
 
 	InitMaterializedSRF(fcinfo, 0);
 	work = wig_work_begin(false);
@@ -216,14 +216,6 @@ wig_poll(PG_FUNCTION_ARGS)
 	wig_claim(work, &poll, NULL, 1, put_task, &rows);
 	wig_work_end(work);
 	return (Datum) 0;
-}
-
-/* The commonest conflict by hand: the lease ran out between poll and report. */
-static void
-refuse_task(const WigRefusal *refusal, const char *task_id)
-{
-	wig_raise_about(refusal, "task", task_id,
-					"When the lease has ended, claim the task again with wiggle.poll(), if need be for a longer lease.");
 }
 
 /* One step of one task, as complete() and decide() report it. */
@@ -245,7 +237,7 @@ report_one(FunctionCallInfo fcinfo, const WigStep *step)
 
 	work = wig_work_begin(false);
 	if (!wig_report(work, &run, &applied, &refusal))
-		refuse_task(&refusal, run.task_id);
+		wig_raise_about(&refusal, "task", run.task_id);
 	wig_work_end(work);
 
 	values[0] = CStringGetTextDatum(run.task_id);
@@ -300,7 +292,7 @@ wig_fail_task(PG_FUNCTION_ARGS)
 	work = wig_work_begin(false);
 	if (!wig_task_fail(work, WIG_ARG_CSTRING(0), WIG_ARG_CSTRING(1), WIG_ARG_CSTRING(2),
 					   PG_ARGISNULL(3) || PG_GETARG_BOOL(3), false, &refusal))
-		refuse_task(&refusal, WIG_ARG_CSTRING(0));
+		wig_raise_about(&refusal, "task", WIG_ARG_CSTRING(0));
 	wig_work_end(work);
 	PG_RETURN_VOID();
 }
@@ -320,7 +312,7 @@ wig_heartbeat(PG_FUNCTION_ARGS)
 	work = wig_work_begin(false);
 	if (!wig_task_heartbeat(work, WIG_ARG_CSTRING(0), WIG_ARG_CSTRING(1), extend_ms,
 							&expires_at, &refusal))
-		refuse_task(&refusal, WIG_ARG_CSTRING(0));
+		wig_raise_about(&refusal, "task", WIG_ARG_CSTRING(0));
 	wig_work_end(work);
 	PG_RETURN_TIMESTAMPTZ(expires_at);
 }

@@ -33,6 +33,14 @@ wig_refuse(WigRefusal *refusal, int code, const char *fmt,...)
 	refusal->code = code;
 	/* What did not fit may have been cut within a character. */
 	refusal->message = pnstrdup(buf, pg_mbcliplen(buf, (int) strlen(buf), sizeof(buf)));
+	refusal->hint = NULL;
+	return false;
+}
+
+bool
+wig_hint(WigRefusal *refusal, const char *hint)
+{
+	refusal->hint = hint;
 	return false;
 }
 
@@ -53,18 +61,11 @@ sqlstate_of(int code)
 }
 
 void
-wig_raise(const WigRefusal *refusal)
-{
-	ereport(ERROR, (errcode(sqlstate_of(refusal->code)), errmsg("%s", refusal->message)));
-}
-
-void
-wig_raise_about(const WigRefusal *refusal, const char *kind, const char *id,
-				const char *conflict_hint)
+wig_raise(const WigRefusal *refusal, const char *detail)
 {
 	ereport(ERROR,
 			(errcode(sqlstate_of(refusal->code)),
 			 errmsg("%s", refusal->message),
-			 refusal->code == 404 && id != NULL ? errdetail("No %s has the id \"%s\".", kind, id) : 0,
-			 refusal->code == 409 && conflict_hint != NULL ? errhint("%s", conflict_hint) : 0));
+			 detail != NULL ? errdetail("%s", detail) : 0,
+			 refusal->hint != NULL ? errhint("%s", refusal->hint) : 0));
 }

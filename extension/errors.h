@@ -17,11 +17,14 @@
 #define ERRCODE_WIG_NOT_FOUND	MAKE_SQLSTATE('W','G','4','0','4')
 #define ERRCODE_WIG_CONFLICT	MAKE_SQLSTATE('W','G','4','0','9')
 
+#define WIG_HINT_WORKFLOWS	"wiggle.workflows() lists what is registered in this database."
+
 /* 0 = applied; otherwise one of the three and a sentence for the client. */
 typedef struct WigRefusal
 {
 	int			code;
 	char	   *message;		/* palloc'd where the refusal was made */
+	const char *hint;			/* what a person may do, or NULL; rows leave it out */
 } WigRefusal;
 
 /* Widths are of characters, as the columns of other stores count them. */
@@ -34,14 +37,10 @@ extern char *wig_clip(const char *text, int characters);
 extern bool wig_refuse(WigRefusal *refusal, int code, const char *fmt,...)
 			pg_attribute_printf(3, 4);
 
-/* Raise a refusal as an ERROR with the SQLSTATE of its code. */
-extern void wig_raise(const WigRefusal *refusal) __attribute__((noreturn));
+/* Add a hint to a refusal just made; always returns false. */
+extern bool wig_hint(WigRefusal *refusal, const char *hint);
 
-/*
- * The same for a person: what was not found is named as the kind and id it was
- * asked for, and a conflict gets a hint (NULL: none).
- */
-extern void wig_raise_about(const WigRefusal *refusal, const char *kind, const char *id,
-							const char *conflict_hint) __attribute__((noreturn));
+/* Raise a refusal as an ERROR with the SQLSTATE of its code; detail may be NULL. */
+extern void wig_raise(const WigRefusal *refusal, const char *detail) __attribute__((noreturn));
 
 #endif							/* WIGGLE_ERRORS_H */

@@ -95,7 +95,8 @@ verdict(const WigStep *step, bool complete, bool *value, WigRefusal *refusal)
 				return true;
 		}
 	}
-	return wig_refuse(refusal, 400, "predicate result must be a boolean");
+	wig_refuse(refusal, 400, "predicate result must be a boolean");
+	return wig_hint(refusal, "wiggle.decide() finishes a gate.");
 }
 
 /* The view after a task's result; nothing changes for an absent or null one. */

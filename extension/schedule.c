@@ -46,7 +46,9 @@ wig_schedule_next(const WigCadence *cadence, TimestampTz last, TimestampTz after
 		return after < last ? last : last + ((after - last) / period + 1) * period;
 
 	if (!wig_cron_parse(cadence->cron, &cron, &err))
-		ereport(ERROR, (errcode(ERRCODE_WIG_INVALID), errmsg("%s", err.message)));
+		ereport(ERROR,
+				(errcode(ERRCODE_WIG_INVALID), errmsg("%s", err.message),
+				 errhint("The five fields, in UTC, are minute 0-59, hour 0-23, day of the month 1-31, month 1-12 and weekday 0-7.")));
 	if (!wig_cron_next(&cron, wig_to_micros(after) / USECS_PER_SEC, &next, &err))
 		ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("%s", err.message)));
 	return wig_from_millis(next * 1000);
@@ -90,7 +92,7 @@ start_here(const DueSchedule *s, const char *correlation)
 	WigWork    *work = wig_work_begin(false);
 
 	if (!wig_start(work, &start, &started, &refusal))
-		wig_raise(&refusal);
+		wig_raise(&refusal, NULL);
 	wig_work_end(work);
 }
 

@@ -54,8 +54,10 @@ wig_signal(WigWork *work, const char *id, const char *signal, const char *payloa
 		return wig_refuse(refusal, 409, "instance %s is %s", inst.id,
 						  wig_instance_status_name(inst.status));
 	if (!find_waiting(work, &inst, signal, &token))
-		return wig_refuse(refusal, 409, "instance %s is not waiting for signal '%s'",
-						  inst.id, signal);
+	{
+		wig_refuse(refusal, 409, "instance %s is not waiting for signal '%s'", inst.id, signal);
+		return wig_hint(refusal, "wiggle.pending_signals() shows what instances wait for; a signal is not kept until then.");
+	}
 
 	(void) wig_token_read(work->store, &inst, token.n, &token);
 	wig_timer_delete(work->store, token.available_at, inst.no, token.n);

@@ -27,8 +27,8 @@ check_id(const char *id, WigRefusal *refusal)
 	if (mine == WIG_NO_SHARD)
 		return wig_refuse(refusal, 400, "instance id %s belongs to shard %d; this database is no shard yet",
 						  id, shard);
-	return wig_refuse(refusal, 400, "instance id %s does not belong to this database, which is shard %d",
-					  id, mine);
+	wig_refuse(refusal, 400, "instance id %s does not belong to this database, which is shard %d", id, mine);
+	return wig_hint(refusal, "Start it in that shard's database, or take an id from wiggle.mint() of this one.");
 }
 
 static bool
@@ -54,9 +54,11 @@ check_start(WigWork *work, const WigStart *start, const WigGraph **graph, WigRef
 	if (*graph == NULL)
 	{
 		if (start->version == 0)
-			return wig_refuse(refusal, 404, "workflow '%s' not found", wig_clip(start->workflow, WIG_MAX_NAME));
-		return wig_refuse(refusal, 404, "workflow '%s:%d' not found",
-						  wig_clip(start->workflow, WIG_MAX_NAME), version);
+			wig_refuse(refusal, 404, "workflow '%s' not found", wig_clip(start->workflow, WIG_MAX_NAME));
+		else
+			wig_refuse(refusal, 404, "workflow '%s:%d' not found",
+					   wig_clip(start->workflow, WIG_MAX_NAME), version);
+		return wig_hint(refusal, WIG_HINT_WORKFLOWS);
 	}
 	return true;
 }
@@ -67,9 +69,11 @@ answer_repeat(const WigStart *start, const WigInstance *inst, WigStarted *starte
 			  WigRefusal *refusal)
 {
 	if (strcmp(inst->workflow, start->workflow ? start->workflow : "") != 0)
-		return wig_refuse(refusal, 409, "instance %s runs workflow '%s', not '%s'",
-						  inst->id, inst->workflow,
-						  wig_clip(start->workflow ? start->workflow : "", WIG_MAX_NAME));
+	{
+		wig_refuse(refusal, 409, "instance %s runs workflow '%s', not '%s'", inst->id, inst->workflow,
+				   wig_clip(start->workflow ? start->workflow : "", WIG_MAX_NAME));
+		return wig_hint(refusal, "An id names one instance for ever: take another one from wiggle.mint().");
+	}
 	started->id = inst->id;
 	started->status = inst->status;
 	return true;

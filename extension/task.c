@@ -60,6 +60,21 @@ wig_task_status(WigWork *work, const WigTask *task)
 	return wig_token_status_name(status);
 }
 
+/* What to do about a task that no worker has. */
+static const char *
+unleased_hint(const WigTask *task)
+{
+	switch (wig_token_status_of_letter(task->token.letter))
+	{
+		case WIG_TOKEN_READY:
+			return "Its lease has ended: claim it again with wiggle.poll(), if need be for a longer lease.";
+		case WIG_TOKEN_WAITING:
+			return "It failed and waits for its next attempt: claim it then with wiggle.poll().";
+		default:
+			return NULL;
+	}
+}
+
 bool
 wig_task_check_lease(WigWork *work, const char *owner, WigTask *task, WigRefusal *refusal)
 {
@@ -67,14 +82,16 @@ wig_task_check_lease(WigWork *work, const char *owner, WigTask *task, WigRefusal
 	const char *nonce;
 
 	if (!wig_lease_read(work->store, task->inst.no, task->token.n, &task->lease))
-		return wig_refuse(refusal, 409, "task %s is %s, not RUNNING",
-						  task->id, wig_task_status(work, task));
+	{
+		wig_refuse(refusal, 409, "task %s is %s, not RUNNING", task->id, wig_task_status(work, task));
+		return wig_hint(refusal, unleased_hint(task));
+	}
 	if (owner != NULL && strcmp(task->lease.owner, owner) == 0)
 		return true;
 	nonce = strrchr(task->lease.owner, '#');
-	return wig_refuse(refusal, 409, "lease for task %s is held by %.*s", task->id,
-					  nonce ? (int) (nonce - task->lease.owner) : WIG_MAX_OWNER,
-					  task->lease.owner);
+	wig_refuse(refusal, 409, "lease for task %s is held by %.*s", task->id,
+			   nonce ? (int) (nonce - task->lease.owner) : WIG_MAX_OWNER, task->lease.owner);
+	return wig_hint(refusal, "Report with the lease_owner that this very claim came with; after a lease has ended the task is another worker's.");
 }
 
 bool

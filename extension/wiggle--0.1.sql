@@ -202,9 +202,11 @@ comment on table wf_node is 'Proxies, on the home shard, and what their workers 
 create table wf_shard (
 	shard_id			int not null,
 	claimed_at			timestamptz not null,
-	singleton			boolean not null default true primary key
+	singleton			boolean not null default true primary key,
+	home				int
 );
 comment on table wf_shard is 'The shard that this database is: one row, written once.';
+comment on column wf_shard.home is 'The home shard, as proxies tell it; null until one has.';
 
 select pg_catalog.pg_extension_config_dump('wf_definition', '');
 select pg_catalog.pg_extension_config_dump('wf_instance', '');
@@ -327,6 +329,12 @@ as 'MODULE_PATHNAME', 'wig_signal_sql';
 comment on function signal(text, text, jsonb) is
 'Delivers a signal to the oldest token that waits for it; its payload merges into that token''s context. Nothing is buffered. WG404: no such instance. WG409: not running, or nobody waits. WG400: bad name or payload.';
 
+create function whereabouts(kind text, id text) returns text
+language c volatile parallel unsafe
+as 'MODULE_PATHNAME', 'wig_whereabouts';
+comment on function whereabouts(text, text) is
+'Not for applications: why nothing has this id here, for the errors of others.';
+
 -- Statuses and activity of a token follow from its row, its lease and its node.
 create function instance_row(i wf_instance) returns instance
 language sql stable
@@ -352,7 +360,7 @@ begin
 	select r.* into found_row from wiggle.wf_instance i, lateral wiggle.instance_row(i) r where i.id = instance.id;
 	if found_row.id is null then
 		raise exception using errcode = 'WG404', message = 'instance not found',
-			detail = format('No instance has the id "%s".', id);
+			detail = wiggle.whereabouts('instance', coalesce(id, ''));
 	end if;
 	return found_row;
 end
@@ -396,7 +404,7 @@ begin
 	select * into owner_row from wiggle.wf_instance i where i.id = tokens.id;
 	if owner_row.no is null then
 		raise exception using errcode = 'WG404', message = 'instance not found',
-			detail = format('No instance has the id "%s".', id);
+			detail = wiggle.whereabouts('instance', coalesce(id, ''));
 	end if;
 	return query
 	select regexp_replace(owner_row.id, '^wfi', 'tok') || '-' || t.n, t.node, d.node->>'kind',
@@ -639,6 +647,15 @@ $$;
 comment on function cursor_ack(text, int[], bigint[]) is
 'Not for applications: moves a consumer''s places forward, never back.';
 
+create function forget_consumer(consumer text) returns boolean
+language sql volatile security definer set search_path = pg_catalog, pg_temp
+as $$
+	with gone as (delete from wiggle.wf_event_cursor c where c.consumer = forget_consumer.consumer returning 1)
+	select exists (select from gone)
+$$;
+comment on function forget_consumer(text) is
+'Removes a consumer of events with its places in the logs, which from then on are kept no longer for it. False: there was none of this name.';
+
 -- Schedules --------------------------------------------------------------------
 
 create type schedule_row as (
@@ -733,7 +750,10 @@ declare
 				   where d.name = step_stats.workflow and d.version = wanted);
 begin
 	if spec is null then
-		raise exception using errcode = 'WG404', message = format('workflow ''%s'' not found', step_stats.workflow);
+		raise exception using errcode = 'WG404',
+			message = format('workflow ''%s%s'' not found', step_stats.workflow,
+				(select ':' || wanted where exists (select from wiggle.wf_definition d where d.name = step_stats.workflow))),
+			hint = 'wiggle.workflows() lists what is registered in this database.';
 	end if;
 	return query
 	with steps as (
@@ -840,7 +860,7 @@ begin
 	if present is not null then
 		raise exception using errcode = 'WG409',
 			message = format('this database is shard %s and cannot become shard %s', present, shard_claim.shard_id),
-			hint = 'Each entry of the topology needs a database of its own; a shard id is never changed or reused.';
+			hint = 'Each entry of the topology needs a database of its own; a shard id is never changed or reused. In a database without instances that was claimed by mistake, "drop extension wiggle" and create it again.';
 	end if;
 	if exists (select from wiggle.wf_instance) and shard_claim.shard_id <> 0 then
 		raise exception using errcode = 'WG409',
@@ -851,6 +871,12 @@ begin
 end
 $$;
 comment on function shard_claim(int) is 'Writes this database''s shard id, once. WG409: it already is another shard.';
+
+create function shard_home(home int) returns void
+language sql volatile security definer set search_path = pg_catalog, pg_temp
+as $$ update wiggle.wf_shard s set home = shard_home.home where s.home is distinct from shard_home.home $$;
+comment on function shard_home(int) is
+'Not for applications: tells this database which shard of its topology is home.';
 
 create function transitions(out machine text, out from_status text, out to_status text, out rule text)
 returns setof record
@@ -941,7 +967,7 @@ grant execute on function poll(text, text[], int, interval, jsonb), complete(tex
 	to wiggle_worker;
 grant execute on function start(text, jsonb, int, text, text), mint(int), cancel(text, text),
 	signal(text, text, jsonb), schedule(text, interval, text, jsonb), unschedule(text),
-	events(text, int, bigint), ack(text, bigint) to wiggle_client;
+	events(text, int, bigint), ack(text, bigint), forget_consumer(text) to wiggle_client;
 grant execute on all functions in schema @extschema@ to wiggle_admin;
 
 -- The clock worker of this database starts once this commits.

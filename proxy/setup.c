@@ -27,6 +27,7 @@ struct setup
 	enum statement step;
 	PGresult   *result;
 	char		claim[16];
+	char		home[16];
 	char		available[32];	/* version that the server could install */
 	bool		library_is_old; /* and does not run yet */
 	struct deadline timer;		/* the step's, or until the next attempt */
@@ -173,7 +174,7 @@ judge_identity(struct setup *setup, const PGresult *result)
 		refused(setup, why);
 		return;
 	}
-	run(setup, PQgetisnull(result, 0, IDENTITY_SHARD_ID) ? SQL_SETUP_CLAIM : SQL_SETUP_UNLOCK);
+	run(setup, PQgetisnull(result, 0, IDENTITY_SHARD_ID) ? SQL_SETUP_CLAIM : SQL_SETUP_HOME);
 }
 
 static void
@@ -209,6 +210,9 @@ step_done(struct setup *setup, const PGresult *result)
 		case SQL_SETUP_CLAIM:
 			log_info("setup", "shard %d: this is the database %s from now on", setup->shard->entry->id,
 					 target_name(setup->shard->target));
+			run(setup, SQL_SETUP_HOME);
+			break;
+		case SQL_SETUP_HOME:
 			run(setup, SQL_SETUP_UNLOCK);
 			break;
 		default:
@@ -253,8 +257,8 @@ step_failed(struct setup *setup, const PGresult *result)
 static void
 run(struct setup *setup, enum statement step)
 {
-	const char *const values[] = {setup->claim};
-	int			nparams = step == SQL_SETUP_CLAIM ? 1 : 0;
+	const char *const values[] = {step == SQL_SETUP_HOME ? setup->home : setup->claim};
+	int			nparams = step == SQL_SETUP_CLAIM || step == SQL_SETUP_HOME ? 1 : 0;
 
 	setup->step = step;
 	if (!PQsendQueryParams(setup->link.conn, statement_text(step), nparams, NULL, values, NULL, NULL, 0))
@@ -375,6 +379,7 @@ setup_create(struct shard *shard)
 
 	setup->shard = shard;
 	snprintf(setup->claim, sizeof(setup->claim), "%d", shard->entry->id);
+	snprintf(setup->home, sizeof(setup->home), "%d", shard_topology()->shards[shard_topology()->home].id);
 	link_init(&setup->link, &setup_ops, shard->target, "setup", setup);
 	return setup;
 }

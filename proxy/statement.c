@@ -75,6 +75,7 @@ static const char *const texts[STATEMENTS] = {
 	"  and p.proname in ('batch', 'release_owners', 'register', 'instances', 'cancel')), session_user::text"
 	" from wiggle.shard()",
 	[SQL_SETUP_CLAIM] = "select wiggle.shard_claim($1::pg_catalog.int4)",
+	[SQL_SETUP_HOME] = "select wiggle.shard_home($1::pg_catalog.int4)",
 	[SQL_SETUP_UNLOCK] = "select pg_catalog.pg_advisory_unlock(" SETUP_LOCK_KEY ")",
 	[SQL_WORKFLOWS] = "select distinct name from wiggle.workflows() order by name",
 	[SQL_REGISTER] =

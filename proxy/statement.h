@@ -33,6 +33,7 @@ enum statement
 	SQL_SETUP_SEARCH_PATH,
 	SQL_SETUP_IDENTITY,
 	SQL_SETUP_CLAIM,			/* $1 shard id */
+	SQL_SETUP_HOME,				/* $1 home's shard id */
 	SQL_SETUP_UNLOCK,
 	SQL_WORKFLOWS,
 	SQL_REGISTER,				/* $1 definition, $2 force */

@@ -67,6 +67,6 @@ commit;
 select id, wt.refusal(format('select wiggle.cancel(%L)', id)) from unnest(array['', 'x', 'wfi_0123456789abcdefghjkmn', null]) id;
 select wt.start('r', 'c', '{}', 1);
 select wt.refusal(format('select wiggle.cancel(%L, %L)', wt.id('r'), repeat('r', 201))), wt.show('r');
-select wiggle.cancel(wt.id('r'), repeat('r', 200)), length(termination_reason) from wiggle.instance(wt.id('r'));
+select wiggle.cancel(wt.id('r'), repeat('ü', 200)), length(termination_reason) from wiggle.instance(wt.id('r'));
 select length(termination_reason) from wiggle.instance(wt.id('r'));
 select * from wt.finish();

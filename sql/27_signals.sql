@@ -20,7 +20,7 @@ select wt.refusal(format('select wiggle.signal(%L, ''paid'')', wt.id('s')));
 select wt.start('early', 'sg'), wt.refusal(format('select wiggle.signal(%L, ''paid'', ''{"n":1}'')', wt.id('early'))), wt.drain('{sg}'), wiggle.signal(wt.id('early'), 'paid', '{"n":2}'), wt.show('early');
 select id, wt.refusal(format('select wiggle.signal(%L, ''paid'')', id)) from unnest(array['', 'x', 'wfi_0123456789abcdefghjkmn', 'wfi.s77.0123456789abcdefghjkmn', null]) id;
 select wt.drain('{sg}'), wt.start('names', 'sg'), wt.drain('{sg}');
-select left(name, 10) as name, wt.refusal(format('select wiggle.signal(%L, %L)', wt.id('names'), name)) from unnest(array['', null, 'PAID', 'paid ', repeat('x', 200), repeat('x', 201), repeat('x', 10000)]) name;
+select left(name, 10) as name, wt.refusal(format('select wiggle.signal(%L, %L)', wt.id('names'), name)) from unnest(array['', null, 'PAID', 'paid ', repeat('é', 200), repeat('x', 201), repeat('x', 10000)]) name;
 select left(payload, 12) as payload, wt.refusal(format('select wiggle.signal(%L, ''paid'', %L)', wt.id('names'), payload)) from unnest(array['{"a":"\u0000"}', '{"a":"\ud83e"}', 'nothing', repeat('[', 200) || repeat(']', 200)]) payload;
 select wt.show('names'), wt.work('names');
 select left(payload, 12), wt.refusal(format('select wiggle.signal(%L, ''paid'', %L)', wt.id('names'), payload)) from unnest(array['{"one":1,"neg0":-0.0,"id":9007199254740993,"big":12345678901234567890123}', '{"e":1e400}']) payload;

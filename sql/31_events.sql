@@ -52,7 +52,7 @@ select wt.start('bad', 'ev'), wt.claim('bad', 'ev');
 select type, left(payload, 30) as payload, wt.emit('bad', wt.events('{0,0}', array['good', type], array[null, payload]), '{"changed":1}') from (values
 	('', null), (' ', null), (null, null), ('wf.started', null), ('wf.', '{}'), (repeat('t', 33), null), ('x', '[1]'), ('x', '"text"'), ('x', '7'), ('x', 'true'), ('x', 'null'), ('x', '{"a":'), ('x', '{"a":1e999}')) v(type, payload);
 select wt.show('bad'), wt.log('bad'), wt.work('bad');
-select wt.emit('bad', wt.events('{0}', array[repeat('t', 32)], array['{"wf.":1}'])), wt.log('bad');
+select wt.emit('bad', wt.events('{0}', array[repeat('é', 32)], array['{"wf.":1}'])), wt.log('bad');
 select wt.refusal('select wt.emit(''bad'', wt.events(''{1}'', ''{x}'', ''{NULL}''))'), wt.refusal('select wt.emit(''bad'', wt.events(''{0}'', ''{x,y}'', ''{NULL}''))');
 -- A compensator may emit.
 select wt.register('{"workflow":"evs","version":1,"steps":[{"task":"c","compensable":true},{"task":"d","retry":"none"}]}'), wt.handle('d', 'wt.oops(''x'')'), wt.start('saga', 'evs'), wt.drain('{evs}', 2), wt.claim('saga', 'evs'), wt.emit('saga', wt.events('{0}', '{undone}', '{"{\"u\":1}"}')), wt.log('saga');
@@ -103,6 +103,9 @@ select count(*) from wiggle.wf_event;
 select wiggle.ack('slow', (select max(seq) from wiggle.wf_event));
 select wiggle.test_set_clock(clock_timestamp() + interval '3 days');
 select wt.await('not exists (select from wiggle.wf_event)');
+-- A consumer that is forgotten is a new one when it comes back, and holds nothing back.
+select wiggle.forget_consumer('slow'), wiggle.forget_consumer('slow'), wiggle.forget_consumer(null), consumer from wiggle.wf_event_cursor order by consumer;
+select wiggle.cursor_read('slow');
 delete from wiggle.wf_event_cursor;
 do $$ begin perform wiggle.cancel(wiggle.start('ev')); end $$;
 select wiggle.test_set_clock(clock_timestamp() + interval '5 days');

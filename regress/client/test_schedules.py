@@ -99,6 +99,16 @@ class Schedules:
 globals().update(doors(Schedules))
 
 
+class Home(ClientTest):
+    def test_a_shard_that_is_not_home_has_no_schedules(self):
+        name = self.define("a")
+        for shard in world.shards[1:]:
+            with self.assertRaisesRegex(RuntimeError, "schedules live in the home database, shard 0; this one is shard 1"):
+                shard.psql("select wiggle.schedule(:'name', '1h')", name=name)
+        view = world.shards[0].psql("select id from wiggle.schedule(:'name', '1h')", name=name)
+        self.client.call("DeleteSchedule", id=view)
+
+
 class Spread(ClientTest):
     """A schedule of home fires on every shard that the generation in force weighs."""
 
