@@ -25,6 +25,7 @@ static const struct option events_options[] = {
 	{"follow", 'f', NULL, "go on and print what comes; acknowledges what it has printed"},
 	{"max", 'n', "N", "at most so many entries (default 100; with --follow without end)"},
 	{"ack", 0, NULL, "acknowledge what was printed, so that it is not shown again"},
+	{"forget", 0, NULL, "remove the name with its place, instead of reading"},
 	{NULL, 0, NULL, NULL}
 };
 
@@ -37,7 +38,8 @@ const struct command command_events = {
 	"it, acknowledging does: with --ack or --follow, after the entries have been printed.\n"
 	"Whatever was printed and not yet acknowledged when this command dies is printed again\n"
 	"by the next one, so nothing is lost. Entries that some consumer has not acknowledged\n"
-	"are not cleared away: do not leave names behind.\n"
+	"are not cleared away: do not leave names behind, remove them with --forget when nobody\n"
+	"reads in their name any more.\n"
 	"\n"
 	"--from counts when the name is new; N is an entry's number on a server with one shard.\n"
 	"\n"
@@ -50,7 +52,8 @@ const struct command command_events = {
 	"\n"
 	"Examples:\n"
 	"  wiggle events --consumer me --from start\n"
-	"  wiggle events --consumer mailer --follow --json | ./send-mails\n",
+	"  wiggle events --consumer mailer --follow --json | ./send-mails\n"
+	"  wiggle events --consumer me --forget\n",
 	.options = events_options,
 	.calls = true,
 	.run = run_events
@@ -208,6 +211,38 @@ read_events(struct session *session, struct reading *reading)
 	return result;
 }
 
+static enum exit_status
+forget(struct session *session, const char *consumer)
+{
+	PB(ForgetConsumerRequest) request = PB_INIT(FORGET_CONSUMER_REQUEST);
+	PB(ForgetConsumerResponse) *reply;
+	struct buf	out = BUF_INIT;
+	enum grpc_status status;
+	bool		existed;
+
+	request.consumer = (char *) consumer;
+	reply = (PB(ForgetConsumerResponse) *)
+		session_call(session, "ForgetConsumer", &request.base, PB_TYPE(forget_consumer_response), NULL,
+					 &status);
+	if (reply == NULL)
+		return status_exit(status);
+	existed = reply->existed;
+	protobuf_c_message_free_unpacked(&reply->base, NULL);
+	if (!existed)
+		return complain_text(EXIT_REFUSED, "there is no consumer '%s'", consumer);
+	if (session->json)
+	{
+		json_open(&out, NULL, '{');
+		json_text(&out, "forgotten", consumer);
+		json_close(&out, '}');
+		print_buf(&out);
+		buf_free(&out);
+	}
+	else
+		printf("forgot %s\n", consumer);
+	return EXIT_DONE;
+}
+
 /* "start", "now" or an entry's number, as the protocol says it. */
 static bool
 take_from(const struct arguments *args, int64_t *start_from, struct wig_error *err)
@@ -241,6 +276,11 @@ run_events(struct session *session, const struct arguments *args)
 	if (reading.consumer == NULL)
 		return complain_text(EXIT_USAGE, "events needs --consumer NAME: the server keeps a place in the feed "
 							 "for each name");
+	if (options_has(args, "forget") &&
+		(reading.ack || options_has(args, "from") || options_has(args, "max")))
+		return complain_text(EXIT_USAGE, "--forget goes with --consumer alone");
+	if (options_has(args, "forget"))
+		return forget(session, reading.consumer);
 	if (!take_from(args, &reading.start_from, &err) ||
 		!options_number(args, "max", 1, INT64_MAX, &reading.left, &err))
 		return complain(EXIT_USAGE, NULL, &err);

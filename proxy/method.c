@@ -27,6 +27,7 @@ static const struct method methods[] = {
 	{"AdvanceMany", rpc_advance_many},
 	{"PollEvents", rpc_poll_events},
 	{"AckEvents", rpc_ack_events},
+	{"ForgetConsumer", rpc_forget_consumer},
 	{"SignalInstance", rpc_signal_instance},
 	{"CancelInstance", rpc_cancel_instance},
 	{"GetWorkflow", rpc_get_workflow},

@@ -9,7 +9,8 @@
 #include "error.h"
 
 extern void rpc_poll_events(struct call *call);
-extern void rpc_ack_events(struct call *call);	/* rpc_event_ack.c */
+extern void rpc_ack_events(struct call *call);	/* rpc_event_ack.c, with the next */
+extern void rpc_forget_consumer(struct call *call);
 
 /* Registers the drain hook: once, before any call. */
 extern void rpc_event_start(void);

@@ -1,9 +1,11 @@
 /*
  * rpc_event_ack.c
- *	  AckEvents: a consumer's place moves forward, never beyond a log's end.
+ *	  AckEvents, ForgetConsumer: a consumer's place moves forward, never beyond a
+ *	  log's end, or goes.
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "event_cursor.h"
 #include "event_list.h"
@@ -132,4 +134,73 @@ rpc_ack_events(struct call *call)
 		gather_ask(&ack->gather, slot);
 	}
 	gather_end(&ack->gather);
+}
+
+/* ---- ForgetConsumer ---- */
+
+struct forgetting
+{
+	struct gather gather;		/* first: it is handed back */
+	struct pending pending;
+};
+
+static void
+end_forgetting(struct forgetting *forgetting)
+{
+	gather_free(&forgetting->gather);
+	pending_close(&forgetting->pending);
+	free(forgetting);
+}
+
+static void
+forgotten(struct gather *gather)
+{
+	struct forgetting *forgetting = (struct forgetting *) gather;
+	Com__Wiggle__Proto__ForgetConsumerResponse reply =
+		COM__WIGGLE__PROTO__FORGET_CONSUMER_RESPONSE__INIT;
+
+	if (gather_refusal(gather) != NULL)
+		pending_refuse(&forgetting->pending, gather_refusal(gather));
+	else
+	{
+		for (int slot = 0; slot < shard_slots(); slot++)
+			reply.existed |= strcmp(PQgetvalue(gather->parts[slot].result, 0, 0), "t") == 0;
+		pending_reply(&forgetting->pending, &reply.base);
+	}
+	end_forgetting(forgetting);
+}
+
+/* On every shard: each keeps its log for the consumers that it was told of. */
+void
+rpc_forget_consumer(struct call *call)
+{
+	ProtobufCMessage *message =
+		message_request(call, &com__wiggle__proto__forget_consumer_request__descriptor);
+	const char *consumer;
+	struct wig_error err = {.message = ""};
+	struct forgetting *forgetting;
+
+	if (message == NULL)
+		return;
+	consumer = ((Com__Wiggle__Proto__ForgetConsumerRequest *) message)->consumer;
+	forgetting = xcalloc(1, sizeof(*forgetting));
+	pending_open(&forgetting->pending, call, message);
+	if (!rpc_event_consumer(consumer, &err))
+	{
+		pending_fail(&forgetting->pending, GRPC_INVALID_ARGUMENT, "%s", err.message);
+		end_forgetting(forgetting);
+		return;
+	}
+	gather_begin(&forgetting->gather, forgotten);
+	for (int slot = 0; slot < shard_slots(); slot++)
+	{
+		struct question *question = gather_question(&forgetting->gather, slot);
+
+		question->statement = SQL_FORGET_CONSUMER;
+		question->nparams = 1;
+		question->params[0] = consumer;
+		question->writes = true;
+		gather_ask(&forgetting->gather, slot);
+	}
+	gather_end(&forgetting->gather);
 }

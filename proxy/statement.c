@@ -130,6 +130,7 @@ static const char *const texts[STATEMENTS] = {
 	[SQL_CURSOR_REGISTER] =
 	"select wiggle.cursor_register($1, $2::pg_catalog.int4[], $3::pg_catalog.int8[])",
 	[SQL_CURSOR_ACK] = "select wiggle.cursor_ack($1, $2::pg_catalog.int4[], $3::pg_catalog.int8[])",
+	[SQL_FORGET_CONSUMER] = "select wiggle.forget_consumer($1)",
 	[SQL_STEP_STATS] =
 	"select node_id, name, count, mean_millis, p50, p95, max, wait_p50, wait_p95 from wiggle.step_stats($1,"
 	" $2::pg_catalog.int4, to_timestamp($3::pg_catalog.float8 / 1000), $4::pg_catalog.int4)",

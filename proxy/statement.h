@@ -51,6 +51,7 @@ enum statement
 	SQL_CURSOR_READ,			/* $1 consumer; shard, acked */
 	SQL_CURSOR_REGISTER,		/* $1 consumer, $2 shards, $3 numbers */
 	SQL_CURSOR_ACK,				/* the same */
+	SQL_FORGET_CONSUMER,		/* $1 consumer; was there one? */
 	SQL_STEP_STATS,				/* $1 workflow, $2 version or NULL, $3 since ms, $4 sample */
 	SQL_BACKLOG,				/* $1 max */
 	SQL_NODES,

@@ -137,6 +137,18 @@ class Events(CommandTest):
         self.lines("--consumer", consumer, "--ack", "--max", "10000")
         self.assertNotIn(instance, [e["instance_id"] for e in self.lines("--consumer", consumer)])
 
+    def test_a_name_can_be_forgotten(self):
+        consumer = fresh_name("consumer")
+        self.lines("--consumer", consumer)
+        self.assertEqual(self.ends(0, "events", "--consumer", consumer, "--forget").stdout, "forgot %s\n" % consumer)
+        self.assertIn("there is no consumer '%s'" % consumer,
+                      self.ends(1, "events", "--consumer", consumer, "--forget").stderr)
+        self.lines("--consumer", consumer)
+        self.assertEqual(self.prints("events", "--consumer", consumer, "--forget"), {"forgotten": consumer})
+        for more in (["--follow"], ["--ack"], ["--max", "1"], ["--from", "now"]):
+            self.assertIn("--forget goes with --consumer alone",
+                          self.ends(2, "events", "--consumer", consumer, "--forget", *more).stderr)
+
     def test_from_the_start(self):
         name = self.register({"sleep": "1ms"})
         instance = self.prints("start", name, "--wait")["id"]

@@ -297,6 +297,20 @@ class Vector(Feeds, ClientTest):
         other.call("AckEvents", consumer=consumer, acked_cursor=got[-1].cursor)
         self.assertEqual(self.poll_events(consumer), [])
 
+    def test_a_forgotten_consumer_holds_no_log_back(self):
+        consumer = self.consumer()
+        name = self.define("a")
+        self.client.start(name)
+        self.ack(consumer, self.finish(consumer, 1)[-1])
+        held = "select count(*) from wiggle.wf_event_cursor where consumer = :'name'"
+        wait_for(lambda: self.poll_events(consumer) == [] and
+                 [s.psql(held, name=consumer) for s in world.shards] == ["2", "1"], 20, "its places on both shards")
+        self.assertTrue(self.client.call("ForgetConsumer", consumer=consumer).existed)
+        self.assertEqual([s.psql(held, name=consumer) for s in world.shards], ["0", "0"])
+        self.assertFalse(self.client.call("ForgetConsumer", consumer=consumer).existed)
+        for blank in ("", " "):
+            self.refused(INVALID, NO_NAME, self.client.call, "ForgetConsumer", consumer=blank)
+
     def test_a_shard_knows_how_far_it_may_trim(self):
         consumer = self.consumer()
         name = self.define("a")

@@ -34,6 +34,7 @@ REQUESTS = {
     "DeleteSchedule": (pb.DeleteScheduleRequest, pb.Ack),
     "PollEvents": (pb.PollEventsRequest, pb.EventList),
     "AckEvents": (pb.AckEventsRequest, pb.Ack),
+    "ForgetConsumer": (pb.ForgetConsumerRequest, pb.ForgetConsumerResponse),
     "AdvanceRun": (pb.AdvanceRunRequest, pb.RunApplied),
     "AdvanceMany": (pb.AdvanceManyRequest, pb.ReportStepsResult),
     "GetStepStats": (pb.StepStatsRequest, pb.StepStats),
