@@ -43,6 +43,29 @@ placement_generation(const struct topology *topology, int64_t now_ms)
 	return 0;
 }
 
+bool
+placement_check(const struct topology *topology, int64_t now_ms, struct wig_error *err)
+{
+	int			in_force = placement_generation(topology, now_ms);
+
+	for (int i = in_force; i < topology->ngenerations; i++)
+	{
+		const struct generation *generation = &topology->generations[i];
+
+		for (int w = 0; w < generation->nweights; w++)
+		{
+			const struct topology_shard *shard = &topology->shards[generation->weights[w].shard];
+
+			if (generation->weights[w].weight > 0 && shard->state != SHARD_ACTIVE)
+				return wig_fail(err, "generation %lld, which %s, weighs shard %d, which is %s; first let a generation"
+								" begin that gives the shard no weight", (long long) generation->id,
+								i == in_force ? "is in force" : "is still to come", shard->id,
+								shard->state == SHARD_DRAINING ? "DRAINING" : "RETIRED");
+		}
+	}
+	return true;
+}
+
 int
 placement_pick(struct placement *placement, int64_t now_ms)
 {

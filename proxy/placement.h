@@ -8,8 +8,10 @@
 #ifndef WIGGLE_PROXY_PLACEMENT_H
 #define WIGGLE_PROXY_PLACEMENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "error.h"
 #include "topology.h"
 
 struct placement;
@@ -23,5 +25,11 @@ extern int	placement_pick(struct placement *placement, int64_t now_ms);
 
 /* Index (into topology.generations) of the generation in force. */
 extern int	placement_generation(const struct topology *topology, int64_t now_ms);
+
+/*
+ * Do the generation in force and those that follow it weigh active shards only?
+ * Those before are history and may name what drains since. False with *err.
+ */
+extern bool placement_check(const struct topology *topology, int64_t now_ms, struct wig_error *err);
 
 #endif							/* WIGGLE_PROXY_PLACEMENT_H */

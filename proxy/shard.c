@@ -15,6 +15,7 @@
 #include "log.h"
 #include "member.h"
 #include "outbox.h"
+#include "placement.h"
 #include "poller.h"
 #include "setup.h"
 #include "shard.h"
@@ -358,16 +359,18 @@ stop(void)
 }
 
 /* Before any generation has begun the first one is gone by: better than to refuse every start. */
-static void
-check_generations(void)
+static bool
+check_generations(struct wig_error *err)
 {
 	struct timespec now;
+	int64_t		now_ms;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	if (topology->ngenerations > 0 && !topology->single &&
-		topology->generations[0].active_from_ms > (int64_t) now.tv_sec * 1000)
+	now_ms = (int64_t) now.tv_sec * 1000;
+	if (topology->ngenerations > 0 && !topology->single && topology->generations[0].active_from_ms > now_ms)
 		log_warn("topology", "no generation is active yet: until its activeFrom new instances go by"
 				 " generation %lld all the same", (long long) topology->generations[0].id);
+	return placement_check(topology, now_ms, err);
 }
 
 bool
@@ -379,7 +382,8 @@ shards_start(struct topology *document, void (*serving) (void), void (*refused) 
 	topology = document;
 	on_serving = serving;
 	on_refused = refused;
-	check_generations();
+	if (!check_generations(err))
+		return false;
 	shards = xcalloc((size_t) topology->nshards, sizeof(*shards));
 	for (int i = 0; i < topology->nshards; i++)
 	{

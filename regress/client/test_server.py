@@ -70,6 +70,9 @@ class Starting(ClientTest):
             (changed(lambda d: d["shards"][0]["primary"].pop("url")), "needs a url"),
             (changed(lambda d: d["shards"][0]["primary"].update(password="${NOT_SET_ANYWHERE}")), "${NOT_SET_ANYWHERE}"),
             (changed(lambda d: d["generations"].clear()), "has no generations"),
+            (changed(lambda d: (d["shards"][1].update(state="draining"), d["generations"].append(
+                {"id": 2, "activeFrom": "2999-01-01T00:00:00Z", "weights": {"0": 1}}))),
+             "generation 1, which is in force, weighs shard 1, which is DRAINING"),
             (changed(lambda d: d["generations"][0].update(weights={"7": 1})), "7"),
             (changed(lambda d: d["generations"][0].update(weights={"0": 0})), "gives no shard a positive weight"),
         ]

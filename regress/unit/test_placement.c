@@ -45,6 +45,30 @@ the_generation_in_force(void **state)
 	assert_int_equal(placement_generation(&topology, INT64_MAX), 1);
 }
 
+/* What is in force now or later must not weigh what drains; what was may. */
+static void
+draining_shards(void **state)
+{
+	struct wig_error err = {0};
+	struct generation_weight last[] = {{0, 1}};
+	struct generation three[] = {generations[0], generations[1], {.id = 3, .active_from_ms = 3000, .weights = last, .nweights = 1}};
+	struct topology longer = topology;
+
+	(void) state;
+	longer.generations = three;
+	longer.ngenerations = 3;
+	assert_false(placement_check(&longer, 1500, &err));
+	assert_string_equal(err.message, "generation 1, which is in force, weighs shard 1, which is DRAINING; first let a"
+						" generation begin that gives the shard no weight");
+	assert_false(placement_check(&longer, 2500, &err));
+	assert_non_null(strstr(err.message, "generation 2, which is in force, weighs shard 12, which is RETIRED"));
+	assert_true(placement_check(&longer, 3000, &err));
+	three[0].weights = last;
+	three[0].nweights = 1;
+	assert_false(placement_check(&longer, 0, &err));
+	assert_non_null(strstr(err.message, "generation 2, which is still to come, weighs shard 12"));
+}
+
 static void
 exact_shares_smoothly(void **state)
 {
@@ -142,6 +166,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_generation_in_force),
+		cmocka_unit_test(draining_shards),
 		cmocka_unit_test(exact_shares_smoothly),
 		cmocka_unit_test(a_new_generation_begins_anew),
 		cmocka_unit_test(ids_lead_to_shards),
