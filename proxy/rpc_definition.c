@@ -220,23 +220,33 @@ end_registration(struct registration *registration)
 	free(registration);
 }
 
+/*
+ * The first that fails is told. Home speaks for all, so its own refusal stands as it
+ * is; any other one is of use only with the shard's name.
+ */
 static void
-note_failure(struct registration *registration, const struct refusal *refusal)
+note_failure(struct registration *registration, const struct shard *shard, const struct refusal *refusal)
 {
+	size_t		len = strlen(refusal->message);
+
 	if (registration->failed)
 		return;
 	registration->failed = true;
 	registration->refusal = *refusal;
+	if (shard_slots() > 1 && (refusal->storage || shard->index != shard_topology()->home))
+		snprintf(registration->refusal.message + len, sizeof(registration->refusal.message) - len,
+				 " (shard %d)", shard->entry->id);
 }
 
 static void
 registered(struct question *question, const PGresult *result, const struct refusal *refusal)
 {
-	struct registration *registration = ((struct registration_part *) question)->whole;
+	struct registration_part *part = (struct registration_part *) question;
+	struct registration *registration = part->whole;
 	int			home = shard_at(shard_topology()->home)->slot;
 
 	if (result == NULL)
-		note_failure(registration, refusal);
+		note_failure(registration, shard_by_slot((int) (part - registration->parts)), refusal);
 	else if (!registration->spread && PQntuples(result) == 1)
 	{
 		snprintf(registration->name, sizeof(registration->name), "%s", PQgetvalue(result, 0, 0));
@@ -278,7 +288,7 @@ register_on(struct registration *registration, int slot)
 	if (submitted == SUBMIT_OK)
 		return;
 	shard_refuse(shard, submitted, &refusal);
-	note_failure(registration, &refusal);
+	note_failure(registration, shard, &refusal);
 	registration->waiting--;
 }
 
@@ -316,7 +326,7 @@ rpc_register_workflow(struct call *call)
 			continue;
 		refusal_unavailable(&refusal, shard_by_slot(slot)->entry->id, "",
 							"a definition is registered on every shard, and this one is down");
-		note_failure(registration, &refusal);
+		note_failure(registration, shard_by_slot(slot), &refusal);
 	}
 	if (!registration->failed)
 		register_on(registration, shard_at(shard_topology()->home)->slot);

@@ -35,7 +35,7 @@ static struct shard **shards;	/* by the topology's index; NULL = retired */
 static struct shard *slots[TOPOLOGY_MAX_SHARDS];
 static int	nslots;
 static void (*on_serving) (void);
-static void (*on_refused) (const char *reason);
+static void (*on_refused) (void);
 
 struct shard *
 shard_at(int index)
@@ -279,7 +279,11 @@ shard_setup_refused(struct shard *shard, const char *why)
 {
 	log_error("setup", "%s", why);
 	health_set(shard->health, false, why);
-	on_refused(why);
+	if (!shard->refused)
+	{
+		shard->refused = true;
+		on_refused();
+	}
 }
 
 /* ---- all of them ---- */
@@ -374,7 +378,7 @@ check_generations(struct wig_error *err)
 }
 
 bool
-shards_start(struct topology *document, void (*serving) (void), void (*refused) (const char *reason),
+shards_start(struct topology *document, void (*serving) (void), void (*refused) (void),
 			 struct wig_error *err)
 {
 	static const struct drain_hook hook = {.name = "shards", .idle = idle, .stop = stop};

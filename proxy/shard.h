@@ -34,6 +34,7 @@ struct shard
 	struct target *target;
 	enum shard_phase phase;
 	bool		told;			/* setup has succeeded at least once */
+	bool		refused;		/* setup was refused at least once */
 	char		system_id[32];	/* identity of the database, "" = not known yet */
 	char		database[16];
 	char		version[48];	/* of the library */

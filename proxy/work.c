@@ -2,6 +2,7 @@
  * work.c
  *	  The outbound half, as main sees it.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "config.h"
@@ -18,11 +19,17 @@
 #include "topology.h"
 #include "work.h"
 
+/* How long a refused start waits for what the other shards have to say. */
+#define REFUSED_GRACE_MS 2000
+
 static void (*tell_opened) (void);
 static void (*tell_failed) (const char *reason);
-static bool opened;
+static bool decided;			/* opened or failed */
 static int	serving;
+static int	refused;
 static struct deadline patience;
+
+static void patience_over(struct deadline *deadline);
 
 static const char *
 variable(const char *name)
@@ -31,37 +38,50 @@ variable(const char *name)
 }
 
 static void
-open_once(void)
+decide(void)
 {
-	if (opened)
-		return;
-	opened = true;
+	char		reason[96];
+
+	decided = true;
 	deadline_clear(&patience);
-	tell_opened();
+	snprintf(reason, sizeof(reason), "%d of %d shards cannot be used as they are", refused, shard_slots());
+	if (refused > 0)
+		tell_failed(reason);
+	else
+		tell_opened();
 }
 
 static void
 on_serving(void)
 {
-	if (++serving == shard_slots())
-		open_once();
+	serving++;
+	if (!decided && serving + refused == shard_slots())
+		decide();
 }
 
 /* A shard refused after the start is told by its health and tried again. */
 static void
-on_refused(const char *reason)
+on_refused(void)
 {
-	if (!opened)
-		tell_failed(reason);
+	uint64_t	grace = loop_now() + REFUSED_GRACE_MS;
+
+	if (decided)
+		return;
+	refused++;
+	if (serving + refused == shard_slots())
+		decide();
+	else if (patience.when > grace)
+		deadline_set(&patience, grace, patience_over);
 }
 
 static void
-waited_enough(struct deadline *deadline)
+patience_over(struct deadline *deadline)
 {
 	(void) deadline;
-	log_warn("work", "%d of %d shards can be used; the others are tried again until they can be",
-			 serving, shard_slots());
-	open_once();
+	if (refused == 0)
+		log_warn("work", "%d of %d shards can be used; the others are tried again until they can be",
+				 serving, shard_slots());
+	decide();
 }
 
 bool
@@ -88,7 +108,7 @@ work_start(void (*on_opened) (void), void (*on_failed) (const char *reason), str
 	if (!shards_start(topology, on_serving, on_refused, err))
 		return false;
 	rpc_instance_start();
-	deadline_set(&patience, loop_now() + (uint64_t) config.startup_timeout_ms, waited_enough);
+	deadline_set(&patience, loop_now() + (uint64_t) config.startup_timeout_ms, patience_over);
 	return true;
 }
 

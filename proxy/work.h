@@ -18,8 +18,10 @@
  * opened() runs once, in the loop, when every shard is usable (schema applied or
  * verified, shard id claimed) or WIGGLE_STARTUP_TIMEOUT_MILLIS has passed (shards
  * that are down then answer UNAVAILABLE until they are back): main opens the port for
- * clients. failed() runs when a shard is refused for good (its database bears another
- * shard's id, the library is missing in verify mode): main ends with status 1.
+ * clients. failed() runs instead when a shard is refused (its database bears another
+ * shard's id, the library is missing in verify mode), once the others have been heard
+ * too or a moment has passed; each refusal has been logged, reason is their number.
+ * main ends with status 1.
  */
 extern bool work_start(void (*opened) (void), void (*failed) (const char *reason),
 					   struct wig_error *err);

@@ -32,6 +32,13 @@ class Definitions(ClientTest):
         self.refused(CONFLICT, "workflow '%s:1' is already registered with a different graph; publish it under a new "
                      "version" % name, self.client.register, flow(name, "a", "b"))
 
+    def test_a_shard_that_has_another_graph_is_named(self):
+        name = fresh_name()
+        world.shards[1].psql("select wiggle.register(jsonb_build_object('workflow', :'name', 'version', 1, 'steps',"
+                             " '[{\"task\":\"other\"}]'::jsonb))", name=name)
+        self.refused(CONFLICT, "workflow '%s:1' is already registered with a different graph; publish it under a new "
+                     "version (shard 1)" % name, self.client.register, flow(name, "a"))
+
     def test_replacing_needs_the_servers_permission(self):
         name = self.define("a")
         self.refused(CONFLICT, "replacing the graph of '%s:1' was requested but this server does not allow it; set "

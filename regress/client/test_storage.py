@@ -131,7 +131,10 @@ class HomeDown(OwnWorld):
         tasks = self.client.poll(name, max=10)
         self.assertIn(away, [t.instance_id for t in tasks])
         unavailable = grpc.StatusCode.UNAVAILABLE
-        self.refused(unavailable, "*storage temporarily unavailable*", self.client.register, flow(name, "a"))
+        with self.assertRaises(grpc.RpcError) as caught:
+            self.client.register(flow(name, "a"))
+        self.assertEqual(caught.exception.code(), unavailable)
+        self.assertRegex(caught.exception.details(), r"^storage temporarily unavailable \(ref [0-9a-f]{8}\) \(shard 0\)$")
         self.refused(unavailable, "*storage temporarily unavailable*", self.client.call, "ListInstances")
         self.shards[0].start()
 
@@ -423,6 +426,22 @@ class Startup(ClientTest):
 
     def test_one_database_under_two_names_is_found_out(self):
         self.refuses(self.two(second="localhost"), "this is the same database as shard")
+
+    def test_every_refusal_is_told_once(self):
+        document = topology(self.shard, self.shard, self.shard)
+        for entry, name in zip(document["shards"], ("postgres", "template1", "wiggle")):
+            entry["primary"]["url"] = "postgresql://127.0.0.1:%d/%s" % (self.shard.port, name)
+        proxy = Proxy(world.AREA, document, name=fresh_name("refused"), WIGGLE_SCHEMA_MODE="verify")
+        self.addCleanup(proxy.stop)
+        self.shard.psql("create extension wiggle; select wiggle.shard_claim(2)")
+        proxy.start(wait=False)
+        wait_for(lambda: proxy.process.poll() is not None, 30, "the end of the proxy")
+        self.assertEqual(proxy.process.returncode, 1)
+        errors = [line for line in proxy.log().splitlines() if "ERROR" in line]
+        self.assertEqual(len(errors), 3, errors)
+        for shard in (0, 1):
+            self.assertEqual(sum("shard %d (" % shard in line for line in errors), 1, errors)
+        self.assertIn("2 of 3 shards cannot be used as they are", errors[-1])
 
     def test_two_databases_of_one_cluster_are_two_shards(self):
         self.shard.psql("create database other", "postgres")
