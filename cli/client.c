@@ -167,18 +167,27 @@ delay_before(const struct client *client, int attempt)
 
 /* One attempt ended with UNAVAILABLE: pause, or end the call. */
 static void
-unavailable(struct client_call *call, bool lost, const char *message)
+unavailable(struct client_call *call, const struct client_reply *reply)
 {
 	struct client *client = call->client;
 
-	if (call->attempt >= call->max_attempts || (lost && call->once))
+	if (call->attempt >= call->max_attempts || (reply->lost && call->once))
 	{
-		fail_call(call, GRPC_UNAVAILABLE, lost, message);
+		finish(call, reply);
 		return;
 	}
 	call->attempt++;
 	call->state = CALL_PAUSED;
 	call->resume_at = uv_now(client->loop) + delay_before(client, call->attempt);
+}
+
+/* The same when nothing came back. */
+static void
+unheard(struct client_call *call, bool lost, const char *message)
+{
+	const struct client_reply reply = {.status = GRPC_UNAVAILABLE, .message = message, .lost = lost};
+
+	unavailable(call, &reply);
 }
 
 /* What a status of HTTP alone means, when the answer is not gRPC's. */
@@ -210,7 +219,7 @@ static void
 take_answer(struct client_call *call)
 {
 	struct exchange *exchange = &call->exchange;
-	struct client_reply reply = {.message = ""};
+	struct client_reply reply = {.message = "", .answered = true};
 	char		message[1024];
 	char		http[64];
 
@@ -235,7 +244,7 @@ take_answer(struct client_call *call)
 	}
 	if (reply.status == GRPC_UNAVAILABLE)
 	{
-		unavailable(call, false, reply.message);
+		unavailable(call, &reply);
 		return;
 	}
 	reply.data = exchange->reply.body.data;
@@ -255,7 +264,7 @@ exchange_finished(void *arg, struct exchange *exchange, enum exchange_end end)
 			take_answer(call);
 			break;
 		case EXCHANGE_REFUSED:
-			unavailable(call, false, "the server is closing the connection");
+			unheard(call, false, "the server is closing the connection");
 			break;
 		case EXCHANGE_RESET:
 			if (exchange->reply.state == GRPC_FRAME_TOO_LARGE)
@@ -264,11 +273,11 @@ exchange_finished(void *arg, struct exchange *exchange, enum exchange_end end)
 				fail_call(call, GRPC_INTERNAL, true, "the server broke the call off");
 			break;
 		case EXCHANGE_LOST:
-			unavailable(call, exchange->sent > 0, "the connection was lost");
+			unheard(call, exchange->sent > 0, "the connection was lost");
 			break;
 		case EXCHANGE_UNHEARD:
-			unavailable(call, exchange->sent > 0, "the connection was lost before a word of gRPC was said;"
-						" is it wiggle-proxy's port?");
+			unheard(call, exchange->sent > 0, "the connection was lost before a word of gRPC was said;"
+					" is it wiggle-proxy's port?");
 			break;
 	}
 	if (!client->freed)
@@ -318,7 +327,7 @@ channel_is_down(void *arg, struct channel *channel, const char *why)
 			call->state = CALL_STRANDED;
 	}
 	while ((call = find_call(client, CALL_STRANDED)) != NULL)
-		unavailable(call, false, why);
+		unheard(call, false, why);
 	if (!client->freed)
 		arm(client);
 }

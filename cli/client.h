@@ -31,6 +31,7 @@ struct client_reply
 	const uint8_t *data;		/* the reply's message */
 	size_t		len;
 	bool		lost;			/* it is unknown whether the server carried it out */
+	bool		answered;		/* status and message are the server's own */
 };
 
 typedef void (*client_done_fn) (void *arg, const struct client_reply *reply);

@@ -140,8 +140,37 @@ run_validate(struct session *session, const struct arguments *args)
 	return EXIT_DONE;
 }
 
+/* Does the server have this very graph under this version? False when it cannot be learnt. */
+static bool
+is_registered(struct session *session, const struct wig_definition *def)
+{
+	PB(GetWorkflowRequest) request = PB_INIT(GET_WORKFLOW_REQUEST);
+	PB(WorkflowDefinition) *reply;
+	struct wig_definition *there = NULL;
+	struct buf	json = BUF_INIT;
+	char		fingerprints[2][65];
+	enum grpc_status status;
+	bool		same;
+
+	request.name = (char *) def->name;
+	request.has_version_case = COM__WIGGLE__PROTO__GET_WORKFLOW_REQUEST__HAS_VERSION_VERSION;
+	request.version = (int32_t) def->version;
+	reply = (PB(WorkflowDefinition) *)
+		session_find(session, "GetWorkflow", &request.base, PB_TYPE(workflow_definition), &status);
+	if (reply != NULL && struct_to_json(reply->definition.data, reply->definition.len, &json, NULL))
+		there = wig_definition_parse((const char *) json.data, json.len, NULL);
+	same = there != NULL && wig_definition_fingerprint(def, fingerprints[0]) &&
+		wig_definition_fingerprint(there, fingerprints[1]) && strcmp(fingerprints[0], fingerprints[1]) == 0;
+	wig_definition_free(there);
+	buf_free(&json);
+	if (reply != NULL)
+		protobuf_c_message_free_unpacked(&reply->base, NULL);
+	return same;
+}
+
+/* It is sent all the same when it was there before: a shard may lack it. */
 static enum exit_status
-send_definition(struct session *session, const struct buf *definition, bool force)
+send_definition(struct session *session, const struct buf *definition, bool force, bool there)
 {
 	PB(WorkflowDefinition) request = PB_INIT(WORKFLOW_DEFINITION);
 	PB(RegisterWorkflowResponse) *reply;
@@ -162,11 +191,12 @@ send_definition(struct session *session, const struct buf *definition, bool forc
 		json_text(&out, "name", reply->name);
 		json_number(&out, "version", strtol(reply->version, NULL, 10));
 		json_number(&out, "nodes", reply->nodes);
+		json_raw(&out, "created", there ? "false" : "true", there ? 5 : 4);
 		json_close(&out, '}');
 	}
 	else
-		buf_printf(&out, "registered %s, version %s, %d nodes", reply->name, reply->version,
-				   (int) reply->nodes);
+		buf_printf(&out, "%s %s, version %s, %d nodes", there ? "already registered:" : "registered",
+				   reply->name, reply->version, (int) reply->nodes);
 	print_buf(&out);
 	buf_free(&out);
 	protobuf_c_message_free_unpacked(&reply->base, NULL);
@@ -178,15 +208,18 @@ run_register(struct session *session, const struct arguments *args)
 {
 	char	   *json = load(args->words[0]);
 	struct buf	definition = BUF_INIT;
+	struct wig_definition *def;
 	struct wig_error err;
 	enum exit_status status;
 
 	if (json == NULL)
 		return EXIT_USAGE;
-	if (json_to_struct(json, strlen(json), &definition, &err))
-		status = send_definition(session, &definition, options_has(args, "force"));
+	def = wig_definition_parse(json, strlen(json), &err);
+	if (def != NULL && json_to_struct(json, strlen(json), &definition, &err))
+		status = send_definition(session, &definition, options_has(args, "force"), is_registered(session, def));
 	else
 		status = complain(EXIT_USAGE, args->words[0], &err);
+	wig_definition_free(def);
 	buf_free(&definition);
 	free(json);
 	return status;

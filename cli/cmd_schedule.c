@@ -216,6 +216,22 @@ list_schedules(struct session *session, const struct arguments *args)
 
 /* ---- delete ---- */
 
+/* The call succeeds for any id, so the list has to say whether there is one. */
+static bool
+is_listed(struct session *session, const char *id, enum grpc_status *status)
+{
+	PB(Empty) request = PB_INIT(EMPTY);
+	PB(ScheduleList) *list = (PB(ScheduleList) *)
+		session_call(session, "ListSchedules", &request.base, PB_TYPE(schedule_list), NULL, status);
+	bool		found = false;
+
+	for (size_t i = 0; list != NULL && i < list->n_schedules && !found; i++)
+		found = strcmp(list->schedules[i]->id, id) == 0;
+	if (list != NULL)
+		protobuf_c_message_free_unpacked(&list->base, NULL);
+	return found;
+}
+
 static enum exit_status
 delete_schedule(struct session *session, const struct arguments *args)
 {
@@ -224,6 +240,10 @@ delete_schedule(struct session *session, const struct arguments *args)
 	struct buf	out = BUF_INIT;
 	enum grpc_status status;
 
+	if (!is_listed(session, args->words[1], &status))
+		return status != GRPC_OK ? status_exit(status)
+			: complain_text(EXIT_REFUSED, "no such schedule: '%s'; \"wiggle schedule list\" shows them",
+							args->words[1]);
 	request.id = (char *) args->words[1];
 	reply = session_call(session, "DeleteSchedule", &request.base, PB_TYPE(ack), NULL, &status);
 	if (reply == NULL)

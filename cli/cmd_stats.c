@@ -16,7 +16,8 @@ static enum exit_status run_backlog(struct session *session, const struct argume
 static enum exit_status run_cluster(struct session *session, const struct arguments *args);
 
 static const struct option stats_options[] = {
-	{"workflow-version", 0, "N", "of this version (default: the highest)"},
+	{"version", 0, "N", "of this version (default: the highest)"},
+	{"workflow-version", 0, "N", "the same"},
 	{"since", 0, "WHEN", "only steps that ended since: 1h, 2026-10-01 or 2026-10-01T12:30:00Z"},
 	{"sample", 0, "N", "look at this many of the latest steps at most (default 10000)"},
 	{NULL, 0, NULL, NULL}
@@ -35,7 +36,7 @@ const struct command command_stats = {
 	"\n"
 	"Examples:\n"
 	"  wiggle stats order --since 24h\n"
-	"  wiggle --json stats order --workflow-version 3 | jq '.nodes[] | select(.p95 > 1000)'\n",
+	"  wiggle --json stats order --version 3 | jq '.nodes[] | select(.p95 > 1000)'\n",
 	.options = stats_options,
 	.calls = true,
 	.run = run_stats
@@ -166,6 +167,7 @@ run_stats(struct session *session, const struct arguments *args)
 
 	gettimeofday(&now, NULL);
 	if (!options_number(args, "workflow-version", 1, INT32_MAX, &version, &err) ||
+		!options_number(args, "version", 1, INT32_MAX, &version, &err) ||
 		!options_number(args, "sample", 1, INT32_MAX, &sample, &err) ||
 		!options_moment(args, "since", (int64_t) now.tv_sec * 1000 + now.tv_usec / 1000, &request.since, &err))
 		return complain(EXIT_USAGE, NULL, &err);

@@ -113,7 +113,7 @@ print_help(void)
 		   "  0  done\n"
 		   "  1  the server refused: not found, wrong state, not allowed\n"
 		   "  2  wrong usage, or a file that is not valid\n"
-		   "  3  no answer from the server\n"
+		   "  3  no answer from the server, or its database cannot be reached: try again later\n"
 		   "  4  the awaited instance ended in another state than COMPLETED, or not in time\n"
 		   "  5  work: steps were killed because a second signal asked for it\n"
 		   "\n"

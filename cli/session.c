@@ -41,6 +41,7 @@ struct waiting
 	const char *method;
 	const ProtobufCMessageDescriptor *type;
 	bool		once;			/* it matters whether it was carried out */
+	bool		may_lack;		/* NOT_FOUND is an answer like any other */
 	ProtobufCMessage *reply;
 	enum grpc_status status;
 	bool		done;
@@ -63,7 +64,7 @@ call_done(void *arg, const struct client_reply *reply)
 		w->status = GRPC_INTERNAL;
 		complain_text(EXIT_REFUSED, "the answer of %s cannot be read", server);
 	}
-	else if (status_exit(reply->status) == EXIT_UNREACHABLE)
+	else if (status_exit(reply->status) == EXIT_UNREACHABLE && !reply->answered)
 	{
 		complain_text(EXIT_UNREACHABLE, "no answer from %s: %s%s", server, reply->message,
 					  strcmp(reply->message, uv_strerror(UV_ECONNREFUSED)) == 0
@@ -71,11 +72,24 @@ call_done(void *arg, const struct client_reply *reply)
 		if (reply->lost && w->once)
 			complain_text(EXIT_UNREACHABLE, "it is not known whether %s was carried out", w->method);
 	}
+	else if (reply->status == GRPC_NOT_FOUND && w->may_lack)
+		return;
 	else if (reply->status == GRPC_NOT_FOUND && subject != NULL && strstr(reply->message, subject) == NULL)
 		complain_text(EXIT_REFUSED, "%s: '%s' (NOT_FOUND); \"wiggle list\" shows the instances",
 					  reply->message, subject);
 	else
 		complain_text(EXIT_REFUSED, "%s (%s)", reply->message, status_name(reply->status));
+}
+
+static ProtobufCMessage *
+call(struct waiting *w, const ProtobufCMessage *request, const struct client_options *options,
+	 enum grpc_status *status)
+{
+	client_start(w->session->client, w->method, request, options, call_done, w);
+	while (!w->done)
+		uv_run(&w->session->loop, UV_RUN_ONCE);
+	*status = w->status;
+	return w->reply;
 }
 
 ProtobufCMessage *
@@ -90,11 +104,16 @@ session_call(struct session *session, const char *method, const ProtobufCMessage
 		.once = options != NULL && options->once
 	};
 
-	client_start(session->client, method, request, options, call_done, &w);
-	while (!w.done)
-		uv_run(&session->loop, UV_RUN_ONCE);
-	*status = w.status;
-	return w.reply;
+	return call(&w, request, options, status);
+}
+
+ProtobufCMessage *
+session_find(struct session *session, const char *method, const ProtobufCMessage *request,
+			 const ProtobufCMessageDescriptor *reply_type, enum grpc_status *status)
+{
+	struct waiting w = {.session = session, .method = method, .type = reply_type, .may_lack = true};
+
+	return call(&w, request, NULL, status);
 }
 
 static void

@@ -46,6 +46,12 @@ extern ProtobufCMessage *session_call(struct session *session, const char *metho
 									  const struct client_options *options,
 									  enum grpc_status *status);
 
+/* The same for what may not be there: NOT_FOUND is no complaint. */
+extern ProtobufCMessage *session_find(struct session *session, const char *method,
+									  const ProtobufCMessage *request,
+									  const ProtobufCMessageDescriptor *reply_type,
+									  enum grpc_status *status);
+
 /* Run the loop for a while. */
 extern void session_pause(struct session *session, uint64_t ms);
 

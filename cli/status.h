@@ -15,7 +15,7 @@ enum exit_status
 	EXIT_DONE = 0,
 	EXIT_REFUSED = 1,			/* the server refused the call */
 	EXIT_USAGE = 2,				/* wrong arguments, or a file that is not valid */
-	EXIT_UNREACHABLE = 3,		/* no answer from the server */
+	EXIT_UNREACHABLE = 3,		/* no answer from the server, or its database is not there */
 	EXIT_NOT_COMPLETED = 4,		/* the awaited instance ended otherwise, or did not end in time */
 	EXIT_STOPPED = 5			/* work: steps were killed on a second signal */
 };

@@ -61,13 +61,16 @@ class Files(CommandTest):
 
     def test_registering_twice_changes_nothing_and_another_graph_is_refused(self):
         name = fresh_name("cli")
-        for _ in range(2):
+        for created in (True, False):
             self.assertEqual(self.prints("register", "-", stdin=shorthand(name, {"task": "a"})),
-                             {"name": name, "version": 1, "nodes": 2})
+                             {"name": name, "version": 1, "nodes": 2, "created": created})
+        self.assertEqual(self.ends(0, "register", "-", stdin=shorthand(name, {"task": "a"})).stdout,
+                         "already registered: %s, version 1, 2 nodes\n" % name)
         done = self.ends(1, "register", "-", stdin=shorthand(name, {"task": "b"}))
         self.assertIn("already registered with a different graph", done.stderr)
         self.assertIn("(FAILED_PRECONDITION)", done.stderr)
-        self.ends(0, "register", "-", stdin=shorthand(name, {"task": "b"}, version=2))
+        self.assertEqual(self.ends(0, "register", "-", stdin=shorthand(name, {"task": "b"}, version=2)).stdout,
+                         "registered %s, version 2, 2 nodes\n" % name)
 
 
 class Instances(CommandTest):
@@ -189,6 +192,11 @@ class Refusals(CommandTest):
         self.assertIn("no answer from %s: connection refused; is wiggle-proxy running there?" % server, done.stderr)
         done = self.ends(3, "list", server="no-such-host.invalid", WIGGLE_RPC_MAX_ATTEMPTS="1")
         self.assertIn("is not known", done.stderr)
+
+    def test_an_answer_that_is_no_success_is_not_called_none(self):
+        away = "wfi.s7.01m446vf3rya1rekthaps4"
+        done = self.ends(3, "get", away, WIGGLE_RPC_MAX_ATTEMPTS="2", WIGGLE_RPC_RETRY_DELAY_MILLIS="1")
+        self.assertEqual(done.stderr, "wiggle: shard 7 is not in this server's topology (UNAVAILABLE)\n")
 
     def test_another_protocol_answers(self):
         second = "127.0.0.1:%d" % world.proxy.second_port

@@ -54,7 +54,7 @@ class Signals(CommandTest):
 
 class Schedules(CommandTest):
     def forget(self, schedule):
-        self.ends(0, "schedule", "delete", schedule["id"])
+        wiggle("schedule", "delete", schedule["id"])
 
     def test_create_replace_list_delete(self):
         name = self.register({"task": "a"})
@@ -72,8 +72,8 @@ class Schedules(CommandTest):
         self.assertRegex("\n".join(lines), r"(?m)^%s +%s +cron 30 6 \* \* 1-5 +" % (made["id"], name))
         text = self.ends(0, "schedule", "create", name, "--every", "2h").stdout
         self.assertRegex(text, r"^%s: %s, every 2h, first at \d{4}-" % (made["id"], name))
-        for _ in range(2):
-            self.assertEqual(self.prints("schedule", "delete", made["id"]), {"deleted": made["id"]})
+        self.assertEqual(self.prints("schedule", "delete", made["id"]), {"deleted": made["id"]})
+        self.assertIn("no such schedule: '%s'" % made["id"], self.ends(1, "schedule", "delete", made["id"]).stderr)
         self.assertNotIn(made["id"], [s["id"] for s in self.prints("schedule", "list")])
 
     def test_it_fires(self):
@@ -266,11 +266,12 @@ class Looking(WorkTest):
         self.assertLessEqual(slow["p50"], slow["p95"])
         self.assertLessEqual(slow["p95"], slow["max"])
         self.assertGreaterEqual(slow["mean_millis"], 1000)
-        lines = self.ends(0, "stats", name, "--since", "1h", "--workflow-version", "1").stdout.splitlines()
+        lines = self.ends(0, "stats", name, "--since", "1h", "--version", "1").stdout.splitlines()
         self.assertEqual(lines[0].split(), ["STEP", "COUNT", "MEAN", "P50", "P95", "MAX", "WAIT", "P50", "WAIT", "P95"])
         self.assertEqual([line.split()[:2] for line in lines[1:]], [["slow", "3"], ["quick", "3"]])
         self.assertEqual(self.prints("stats", name, "--since", "2100-01-01")["nodes"], [])
         self.assertIn("workflow 'no such' not found", self.ends(1, "stats", "no such").stderr)
+        self.assertIn("workflow '%s:9' not found" % name, self.ends(1, "stats", name, "--version", "9").stderr)
         self.assertIn("--since must be a duration", self.ends(2, "stats", name, "--since", "now").stderr)
 
     def test_backlog(self):
