@@ -8,6 +8,7 @@
 
 #include "definition.h"
 #include "output.h"
+#include "registered.h"
 #include "session.h"
 #include "source.h"
 #include "value.h"
@@ -144,27 +145,12 @@ run_validate(struct session *session, const struct arguments *args)
 static bool
 is_registered(struct session *session, const struct wig_definition *def)
 {
-	PB(GetWorkflowRequest) request = PB_INIT(GET_WORKFLOW_REQUEST);
-	PB(WorkflowDefinition) *reply;
-	struct wig_definition *there = NULL;
-	struct buf	json = BUF_INIT;
+	struct wig_definition *there = registered_find(session, def->name, def->version);
 	char		fingerprints[2][65];
-	enum grpc_status status;
-	bool		same;
-
-	request.name = (char *) def->name;
-	request.has_version_case = COM__WIGGLE__PROTO__GET_WORKFLOW_REQUEST__HAS_VERSION_VERSION;
-	request.version = (int32_t) def->version;
-	reply = (PB(WorkflowDefinition) *)
-		session_find(session, "GetWorkflow", &request.base, PB_TYPE(workflow_definition), &status);
-	if (reply != NULL && struct_to_json(reply->definition.data, reply->definition.len, &json, NULL))
-		there = wig_definition_parse((const char *) json.data, json.len, NULL);
-	same = there != NULL && wig_definition_fingerprint(def, fingerprints[0]) &&
+	bool		same = there != NULL && wig_definition_fingerprint(def, fingerprints[0]) &&
 		wig_definition_fingerprint(there, fingerprints[1]) && strcmp(fingerprints[0], fingerprints[1]) == 0;
+
 	wig_definition_free(there);
-	buf_free(&json);
-	if (reply != NULL)
-		protobuf_c_message_free_unpacked(&reply->base, NULL);
 	return same;
 }
 

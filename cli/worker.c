@@ -10,9 +10,9 @@
 
 #include "buf.h"
 #include "log.h"
-#include "queue_finder.h"
 #include "task.h"
 #include "worker.h"
+#include "workflows.h"
 
 #define POLL_WAIT_MS		10000	/* how long the server may hold a poll */
 #define POLL_TIMEOUT_MS		(POLL_WAIT_MS + 15000)
@@ -29,7 +29,7 @@ struct worker
 	char		id[MAX_WORKER_ID + 1];
 	struct task **tasks;
 	int			ntasks;
-	struct queue_finder *finder;	/* NULL: the configuration's queues, or all */
+	struct workflows *workflows;
 	struct client_call *poll;
 	uint64_t	polled_at;
 	uv_timer_t	pause;
@@ -130,9 +130,9 @@ poll_tasks(struct worker *worker)
 		return;
 	request.queues = (char **) worker->config->queues;
 	request.n_queues = worker->config->nqueues;
-	if (worker->finder != NULL)
+	if (workflows_give_queues(worker->workflows))
 	{
-		request.queues = (char **) queue_finder_queues(worker->finder, &request.n_queues);
+		request.queues = (char **) workflows_queues(worker->workflows, &request.n_queues);
 		if (request.n_queues == 0)
 			return;				/* to name none would be to ask for all */
 	}
@@ -240,9 +240,9 @@ say_hello(const struct worker *worker)
 		buf_printf(&queues, "%s%s", i == 0 ? "" : ", ", worker->config->queues[i]);
 	log_info("work", "%s: %d steps, %d at a time, queues %s, server %s", worker->id, steps,
 			 worker->config->concurrency, queues.len > 0 ? buf_cstr(&queues)
-			 : worker->finder != NULL ? "of the workflows they name" : "all",
+			 : workflows_give_queues(worker->workflows) ? "of the workflows they name" : "all",
 			 client_server(worker->session->client));
-	if (queues.len == 0 && worker->finder == NULL)
+	if (queues.len == 0 && !workflows_give_queues(worker->workflows))
 		log_warn("work", "takes the steps of every queue and fails for good those it has no command for;"
 				 " give queues, or name steps WORKFLOW/STEP");
 	buf_free(&queues);
@@ -266,13 +266,13 @@ worker_run(struct session *session, const struct worker_config *config)
 	uv_timer_init(&session->loop, &worker.pause);
 	worker.pause.data = &worker;
 	watch_signals(&worker);
-	worker.finder = queue_finder_new(&session->loop, session->client, config, queues_found, &worker);
+	worker.workflows = workflows_new(&session->loop, session->client, config, queues_found, &worker);
 	say_hello(&worker);
 	poll_tasks(&worker);
 	while (worker.nsignals == 0 || worker.ntasks > 0)
 		uv_run(&session->loop, UV_RUN_ONCE);
 	log_info("work", "ended");
-	queue_finder_stop(worker.finder);
+	workflows_stop(worker.workflows);
 	uv_close((uv_handle_t *) &worker.pause, NULL);
 	for (int i = 0; i < 2; i++)
 		uv_close((uv_handle_t *) &worker.signals[i], NULL);

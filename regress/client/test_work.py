@@ -357,7 +357,7 @@ class Queues(WorkTest):
         port = free_port()
         name = self.define({"task": "a"})
         worker = Worker(self, "--step", name + "/a=true", server="127.0.0.1:%d" % port)
-        worker.says("cannot ask 127.0.0.1:%d for the queues of workflow '%s'" % (port, name))
+        worker.says("cannot ask 127.0.0.1:%d for workflow '%s'" % (port, name))
         proxy = Proxy(world.AREA, topology(*world.shards), name=fresh_name("away"), WIGGLE_PORT=port).start()
         self.addCleanup(proxy.stop)
         self.run_one(name)
@@ -369,6 +369,37 @@ class Queues(WorkTest):
         worker.says("queues all")
         worker.signal()
         self.assertEqual(worker.ends(), 0)
+
+
+class Checks(WorkTest):
+    """What a worker says of steps that do not fit together."""
+
+    def test_a_step_that_a_workflow_does_not_have(self):
+        name = self.define({"task": "valid"}, {"task": "pay", "compensable": True}, {"gate": "ship"})
+        worker = Worker(self, *(word for step in ("vaild", "pay", "pay#compensate", "ship", "ship#compensate")
+                                for word in ("--step", "%s/%s=true" % (name, step))))
+        steps = "steps are valid, pay, pay#compensate, ship\n"
+        worker.says("no step 'vaild' in %s:1 (did you mean 'valid'?); %s" % (name, steps))
+        worker.says("no step 'ship#compensate' in %s:1; %s" % (name, steps))
+        worker.says("no command for what this worker will be given of %s:1, which fails for good: valid\n" % name)
+        self.assertEqual(worker.log().count("no step"), 2)
+
+    def test_a_version_is_looked_at_when_it_comes(self):
+        name = fresh_name("work")
+        worker = Worker(self, "--step", name + "/a=true", "--step", name + "/b=true")
+        worker.says("workflow '%s' is not registered" % name)
+        self.ends(0, "register", "-", stdin=shorthand(name, {"task": "a"}, version=7))
+        worker.says("no step 'b' in %s:7; steps are a\n" % name)
+
+    def test_a_step_that_no_workflow_has(self):
+        name = self.define({"task": "valid"}, {"task": "pay", "queue": fresh_name("elsewhere"), "compensable": True})
+        odd = fresh_name("nobodys")
+        worker = self.serve(name, "valid=true", odd + "=true")
+        worker.says("no registered workflow has a step '%s'" % odd)
+        self.assertNotIn("step 'valid'", worker.log())
+        self.assertNotIn("no command for", worker.log())
+        other = self.serve(name, "pay=true")
+        other.says("no command for what this worker will be given of %s:1, which fails for good: valid\n" % name)
 
 
 class Leases(WorkTest):
