@@ -68,6 +68,11 @@ const struct command command_get = {
 	.max_words = 1,
 	.summary = "show an instance, its tokens and its context",
 	.details =
+	"A line is a token, or several that went through the same step alike, as those of a\n"
+	"fork_each do; FAILURES are the attempts that failed. With --json each token stands by\n"
+	"itself, with its id, times, input and output. The child of a token that waits for a\n"
+	"sub-workflow has the correlation id \"sub:\" and the token's id.\n"
+	"\n"
 	"With --wait the exit status is 0 when the instance is COMPLETED, 4 when it ended\n"
 	"otherwise or did not end in time.\n"
 	"\n"
@@ -206,7 +211,7 @@ await(struct session *session, const char *id, int64_t timeout_ms)
 		over = uv_now(&session->loop) >= deadline;
 		if (ended || over)
 		{
-			show_instance(session->json, detail);
+			show_instance(session, detail);
 			status = strcmp(detail->instance->status, "COMPLETED") == 0
 				? EXIT_DONE : EXIT_NOT_COMPLETED;
 			if (!ended)
@@ -327,7 +332,7 @@ run_get(struct session *session, const struct arguments *args)
 	detail = fetch(session, args->words[0], &status);
 	if (detail == NULL)
 		return status;
-	show_instance(session->json, detail);
+	show_instance(session, detail);
 	protobuf_c_message_free_unpacked(&detail->base, NULL);
 	return EXIT_DONE;
 }

@@ -3,9 +3,11 @@
  *	  An instance and its tokens, for people and for programs.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "output.h"
+#include "registered.h"
 #include "show.h"
 #include "value.h"
 
@@ -145,41 +147,92 @@ show_token_detail(struct buf *out, const PB(Token) *token)
 		add_time(out, strcmp(token->kind, "SLEEP") == 0 ? "until" : "again at", token->available_at);
 	else if (strcmp(token->status, "AWAITING") == 0 && strcmp(token->kind, "SIGNAL") == 0)
 		add_time(out, "deadline", token->available_at);
+	else if (strcmp(token->status, "AWAITING") == 0 && strcmp(token->kind, "SUB_WORKFLOW") == 0)
+		buf_printf(out, "for: wiggle list --correlation-id sub:%s", token->id);
 	else if (strcmp(token->status, "READY") == 0 && token->attempt > 0)
 		add_time(out, "again at", token->available_at);
 	if (error != NULL && error[0] != '\0')
 		buf_printf(out, "%s%s", out->len > 0 ? "; " : "", error);
 }
 
-static void
-print_tokens(const PB(InstanceDetail) *detail)
+/* A step's name: the graph's, which compensators do not stand in, else the activity. */
+static const char *
+step_name(const PB(InstanceDetail) *detail, const struct wig_definition *def, const PB(Token) *token)
 {
-	static const char *const headings[] = {"NODE", "KIND", "STATUS", "ACTIVITY", "FAILURES", "DETAIL"};
-	struct table table;
+	const char *workflow = detail->instance->workflow;
+	size_t		len = strlen(workflow);
+	int			at = def == NULL ? -1 : wig_definition_node(def, token->node_id, strlen(token->node_id));
 
-	if (detail->n_tokens == 0)
-		return;
-	table_start(&table, 6, headings);
-	for (size_t i = 0; i < detail->n_tokens; i++)
+	if (strncmp(token->activity, workflow, len) == 0 && token->activity[len] == '#')
+		return token->activity + len + 1;
+	return at >= 0 ? registered_step(def, &def->nodes[at]) : token->activity;
+}
+
+/* Tokens that a person would not tell apart: what was done alike many times, say. */
+struct row
+{
+	const PB(Token) *token;
+	int			count;
+	struct buf	more;
+};
+
+static void
+add_token(struct row *rows, size_t *nrows, const PB(Token) *token)
+{
+	struct row *row = &rows[*nrows];
+
+	*row = (struct row) {.token = token, .count = 1};
+	show_token_detail(&row->more, token);
+	for (size_t i = 0; i < *nrows && row->more.len == 0; i++)
 	{
-		const PB(Token) *token = detail->tokens[i];
-		struct buf	more = BUF_INIT;
-		char		attempt[16];
-		const char *cells[] = {token->node_id, token->kind, token->status, token->activity, attempt, NULL};
+		const PB(Token) *other = rows[i].token;
 
-		snprintf(attempt, sizeof(attempt), "%d", (int) token->attempt);
-		show_token_detail(&more, token);
-		cells[5] = buf_cstr(&more);
-		table_row(&table, cells);
-		buf_free(&more);
+		if (rows[i].more.len == 0 && strcmp(other->node_id, token->node_id) == 0 &&
+			strcmp(other->status, token->status) == 0 && strcmp(other->activity, token->activity) == 0 &&
+			other->attempt == token->attempt)
+		{
+			rows[i].count++;
+			return;
+		}
 	}
-	putchar('\n');
-	table_print(&table, stdout);
+	(*nrows)++;
+}
+
+static void
+print_tokens(const PB(InstanceDetail) *detail, const struct wig_definition *def)
+{
+	static const char *const headings[] = {"STEP", "NODE", "KIND", "STATUS", "TOKENS", "FAILURES", "DETAIL"};
+	struct row *rows = xcalloc(detail->n_tokens + 1, sizeof(*rows));
+	struct table table;
+	size_t		n = 0;
+
+	for (size_t i = 0; i < detail->n_tokens; i++)
+		add_token(rows, &n, detail->tokens[i]);
+	table_start(&table, 7, headings);
+	for (size_t i = 0; i < n; i++)
+	{
+		const PB(Token) *token = rows[i].token;
+		char		count[16];
+		char		attempt[16];
+		const char *cells[] = {step_name(detail, def, token), token->node_id, token->kind, token->status,
+		count, attempt, buf_cstr(&rows[i].more)};
+
+		snprintf(count, sizeof(count), "%d", rows[i].count);
+		snprintf(attempt, sizeof(attempt), "%d", (int) token->attempt);
+		table_row(&table, cells);
+		buf_free(&rows[i].more);
+	}
+	free(rows);
+	if (n > 0)
+	{
+		putchar('\n');
+		table_print(&table, stdout);
+	}
 	table_free(&table);
 }
 
 static void
-print_text(const PB(InstanceDetail) *detail)
+print_text(const PB(InstanceDetail) *detail, const struct wig_definition *def)
 {
 	const PB(InstanceView) *view = detail->instance;
 	struct buf	context = BUF_INIT;
@@ -199,7 +252,7 @@ print_text(const PB(InstanceDetail) *detail)
 	print_fact("error", instance_error(view));
 	print_fact("created", created);
 	print_fact("updated", updated);
-	print_tokens(detail);
+	print_tokens(detail, def);
 	show_value(&context, &view->context);
 	json_indent((const char *) context.data, context.len, &pretty);
 	printf("\ncontext ");
@@ -209,10 +262,17 @@ print_text(const PB(InstanceDetail) *detail)
 }
 
 void
-show_instance(bool json, const PB(InstanceDetail) *detail)
+show_instance(struct session *session, const PB(InstanceDetail) *detail)
 {
-	if (json)
+	const PB(InstanceView) *view = detail->instance;
+	struct wig_definition *def;
+
+	if (session->json)
+	{
 		print_json(detail);
-	else
-		print_text(detail);
+		return;
+	}
+	def = registered_find(session, view->workflow, view->version);
+	print_text(detail, def);
+	wig_definition_free(def);
 }

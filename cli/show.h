@@ -14,8 +14,8 @@
 /* The members of an instance's JSON object, the context last. */
 extern void show_members(struct buf *out, const PB(InstanceView) *view);
 
-/* Print an instance and its tokens to standard output. */
-extern void show_instance(bool json, const PB(InstanceDetail) *detail);
+/* Print an instance and its tokens to standard output; for people with the names of its steps. */
+extern void show_instance(struct session *session, const PB(InstanceDetail) *detail);
 
 /* Why it ended so: its error, else its termination reason, else NULL. */
 extern const char *show_why(const PB(InstanceView) *view);

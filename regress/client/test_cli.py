@@ -1,11 +1,12 @@
 """The wiggle command against a real proxy: what it prints and how it ends."""
 import json
 import os
+import re
 import subprocess
 import time
 
 import world
-from harness import TREE, free_port
+from harness import TREE, free_port, wait_for
 from wigclient import ClientTest, fresh_name
 
 EXAMPLE = os.path.join(TREE, "examples", "order.yaml")
@@ -101,7 +102,27 @@ class Instances(CommandTest):
 
     def test_tokens_show_failures(self):
         running = self.prints("start", self.register({"task": "a"}))["instance_id"]
-        self.assertRegex(self.ends(0, "get", running).stdout, r"(?m)^NODE +KIND +STATUS +ACTIVITY +FAILURES +DETAIL$")
+        self.assertRegex(self.ends(0, "get", running).stdout,
+                         r"(?m)^STEP +NODE +KIND +STATUS +TOKENS +FAILURES +DETAIL\na +n1 +TASK +READY +1 +0 *$")
+
+    def test_tokens_bear_the_names_of_steps_and_stand_together(self):
+        child = self.register({"await_signal": "go"})
+        name = self.register({"fork_each": {"over": "xs", "as": "x", "name": "each", "body": [{"sleep": "1ms"}]}},
+                             {"sub_workflow": {"name": "rest", "workflow": child}})
+        parent = self.prints("start", name, "--context", '{"xs": [1, 2, 3]}')["instance_id"]
+
+        def waits():
+            text = self.ends(0, "get", parent).stdout
+            return text if "AWAITING" in text else None
+        text = wait_for(waits, 20, "the sub-workflow")
+        self.assertRegex(text, r"(?m)^sleep-1ms +n3 +SLEEP +DONE +3 +0 *$")
+        self.assertRegex(text, r"(?m)^each +dynfork1 +DYN_FORK +DONE +1 +0 *$")
+        command = re.search(r"(?m)^rest +n\d+ +SUB_WORKFLOW +AWAITING +1 +0 +for: wiggle (list --correlation-id \S+)$", text)
+        self.assertIsNotNone(command, text)
+        found = self.prints(*command.group(1).split())
+        self.assertEqual([i["workflow"] for i in found], [child])
+        self.ends(0, "signal", found[0]["id"], "go")
+        self.assertEqual(self.prints("get", parent, "--wait")["status"], "COMPLETED")
 
     def test_plain_start_prints_the_id_alone(self):
         name = self.register({"task": "a"})

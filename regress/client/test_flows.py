@@ -68,7 +68,7 @@ class Examples(WorkTest):
         asked = self.prints("start", "leave", "--context", '{"days": 3}')["instance_id"]
         token = self.prints("get", asked)["tokens"][0]
         self.assertEqual((token["kind"], token["status"], token["activity"]), ("SIGNAL", "AWAITING", "approved"))
-        self.assertRegex(self.ends(0, "get", asked).stdout, r"SIGNAL +AWAITING +approved +0 +deadline \d{4}-")
+        self.assertRegex(self.ends(0, "get", asked).stdout, r"approved +n1 +SIGNAL +AWAITING +1 +0 +deadline \d{4}-")
         self.prints("signal", asked, "approved", "--payload", '{"by": "ada", "days": 2}')
         done = self.prints("get", asked, "--wait", "--timeout", "60s")
         self.assertEqual(done["context"], {"days": 2, "by": "ada"})
