@@ -127,11 +127,31 @@ roster_note(const char *worker_id, struct subscription *subscription, int64_t wa
 		drop(oldest);
 }
 
+static int
+compare_ids(const void *a, const void *b)
+{
+	const struct poller *x = *(struct poller *const *) a;
+	const struct poller *y = *(struct poller *const *) b;
+
+	return strcmp(x->worker_id, y->worker_id);
+}
+
 int
 roster_count(void)
 {
+	struct poller **all;
+	int			n = 0;
+	int			workers = 0;
+
 	expire();
-	return count;
+	all = xcalloc((size_t) count + 1, sizeof(*all));
+	for (struct poller *poller = newest; poller != NULL; poller = poller->older)
+		all[n++] = poller;
+	qsort(all, (size_t) n, sizeof(*all), compare_ids);
+	for (int i = 0; i < n; i++)
+		workers += i == 0 || strcmp(all[i]->worker_id, all[i - 1]->worker_id) != 0;
+	free(all);
+	return workers;
 }
 
 static json_t *

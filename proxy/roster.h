@@ -18,7 +18,7 @@
 /* A worker polls for this. Takes a reference of its own. */
 extern void roster_note(const char *worker_id, struct subscription *subscription, int64_t wait_ms);
 
-/* How many pollers are there? */
+/* How many workers are there? One that polls for several things, or has begun to poll for others, is one. */
 extern int	roster_count(void);
 
 /*

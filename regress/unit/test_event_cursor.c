@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "event_cursor.h"
+#include "loop.h"
 #include "roster.h"
 
 static void
@@ -128,6 +129,33 @@ polls_cover_by_queue_and_version(void **state)
 	assert_true(covers("[{\"queues\":[\"p\"],\"versions\":[]},{\"queues\":[\"q\"],\"versions\":[]}]", "q"));
 }
 
+/* A worker that has begun to poll for more is counted once, and covers both for a while. */
+static void
+workers_are_counted_by_their_ids(void **state)
+{
+	static const char *const queues[] = {"child", "parent"};
+	struct subscription *both;
+	struct subscription *one;
+	json_t	   *polls;
+
+	(void) state;
+	loop_open();
+	one = subscription_get(queues, 1, NULL, 0);
+	both = subscription_get(queues, 2, NULL, 0);
+	assert_int_equal(roster_count(), 0);
+	roster_note("a", one, 60000);
+	roster_note("a", both, 60000);
+	roster_note("b", both, 60000);
+	roster_note("a", both, 60000);
+	assert_int_equal(roster_count(), 2);
+	polls = roster_polls();
+	assert_int_equal(json_array_size(polls), 2);
+	json_decref(polls);
+	subscription_unref(one);
+	subscription_unref(both);
+	loop_close();
+}
+
 static void
 what_cannot_be_read_covers_nothing(void **state)
 {
@@ -150,6 +178,7 @@ main(void)
 		cmocka_unit_test(the_number_of_shards_is_bounded),
 		cmocka_unit_test(places_are_set_and_read),
 		cmocka_unit_test(polls_cover_by_queue_and_version),
+		cmocka_unit_test(workers_are_counted_by_their_ids),
 		cmocka_unit_test(what_cannot_be_read_covers_nothing),
 	};
 
