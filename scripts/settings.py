@@ -5,7 +5,7 @@ settings.py           write the page
 settings.py --check   say whether the page is what would be written
 
 The proxy's settings come from the table in proxy/config.c, PostgreSQL's from
-extension/guc.c: neither is described twice.
+extension/guc.c, the metrics from where they are made: none is described twice.
 """
 import os
 import re
@@ -31,6 +31,26 @@ MIDDLE = """
 ## PostgreSQL
 
 | setting | default | |
+| --- | --- | --- |
+"""
+
+
+WATCHING = """
+## The second port
+
+HTTP on `WIGGLE_DASHBOARD_PORT`, for probes and Prometheus; it has no authentication.
+
+| page | |
+| --- | --- |
+| `/healthz` | 200 while the process runs: restart it when this does not answer |
+| `/readyz` | 200 while it serves and every shard is connected, 503 from the start until then, while any shard is away and while it drains; which part is not ready is in the body. A proxy that is not ready still serves the shards it has |
+| `/metrics` | the metrics below, in Prometheus' text format |
+| `/api/cluster` | this process and its parts as JSON; `wiggle cluster` lists the proxies |
+
+Metrics of lanes and wake-ups have the label `shard`, those of lanes `lane` too; those of calls `method` or `code`. Histograms
+are in seconds.
+
+| metric | kind | |
 | --- | --- | --- |
 """
 
@@ -126,10 +146,24 @@ def server_rows():
         yield string(args[0]), default, (string(args[1]) + " " + more).strip() + note
 
 
+def metric_rows():
+    """Each name once: label sets are told apart at run time."""
+    rows = {}
+    for path in sorted(os.listdir(os.path.join(ROOT, "proxy"))):
+        if not path.endswith(".c") or path == "metrics.c":
+            continue
+        source = read("proxy/" + path)
+        for m in re.finditer(r"\bmetric_(counter|gauge|histogram)\(", source):
+            name, _, text = arguments(source[m.end():])
+            rows[string(name)] = (m.group(1), string(text))
+    return [(name, *rows[name]) for name in sorted(rows)]
+
+
 def page():
     rows = "".join("| `%s` | %s | %s | %s |\n" % (n, d, r, t.replace("|", "\\|")) for n, d, r, t in proxy_rows())
     server = "".join("| `%s` | %s | %s |\n" % row for row in sorted(server_rows()))
-    return HEAD + rows + MIDDLE + server
+    metrics = "".join("| `%s` | %s | %s |\n" % row for row in metric_rows())
+    return HEAD + rows + MIDDLE + server + WATCHING + metrics
 
 
 def main():
