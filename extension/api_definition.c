@@ -54,6 +54,27 @@ invalid(const struct wig_error *err)
 					errmsg("%s%s%s", err->place, err->place[0] == '\0' ? "" : ": ", err->message)));
 }
 
+/*
+ * A join that no fork leads to is that of a step which creates its branches while
+ * it runs. The graph is sound, but nothing here could run it.
+ */
+static void
+refuse_created_branches(const struct wig_definition *def)
+{
+	bool	   *joins = palloc0(sizeof(bool) * def->nnodes);
+
+	for (int i = 0; i < def->nnodes; i++)
+		if (def->nodes[i].join >= 0)
+			joins[def->nodes[i].join] = true;
+	for (int i = 0; i < def->nnodes; i++)
+		if (def->nodes[i].kind == WIG_JOIN && !joins[i])
+			ereport(ERROR,
+					(errcode(ERRCODE_WIG_INVALID),
+					 errmsg("join %s waits for created branches, which are not supported yet",
+							def->nodes[i].id)));
+	pfree(joins);
+}
+
 static void
 read_definition(Jsonb *jb, Registration *reg)
 {
@@ -73,6 +94,7 @@ read_definition(Jsonb *jb, Registration *reg)
 	reg->def = wig_definition_parse(reg->body, strlen(reg->body), &err);
 	if (reg->def == NULL)
 		invalid(&err);
+	refuse_created_branches(reg->def);
 	if (!wig_definition_fingerprint(reg->def, reg->fingerprint))
 		ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
 }

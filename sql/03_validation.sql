@@ -94,6 +94,10 @@ select wt.refused(definition) from unnest(array[
 	'{"workflow":"w","steps":[{"do_while":{"while":"g","body":[]}}]}', '{"workflow":"w","steps":[{"task":""}]}',
 	'{"workflo":"w","steps":[{"task":"a"}]}', '{"workflow":"w","steps":[{"task":"a"},{"task":"greet","retyr":"none"}]}']) definition;
 
+-- Steps that create branches while they run, outside of forks and in an arm
+select wt.refused('{"name":"w","version":1,"startNode":"p","nodes":[{"id":"p","kind":"TASK","name":"plan","activity":"w#p","next":"j"},{"id":"j","kind":"JOIN","next":"c"},{"id":"c","kind":"TASK","name":"c","activity":"w#c","collectKey":"__spawn__plan","next":"e"},{"id":"e","kind":"END","success":true}]}');
+select wt.refused('{"name":"w","version":1,"startNode":"f","nodes":[{"id":"f","kind":"FORK","branches":["p","fj"]},{"id":"p","kind":"TASK","name":"plan","activity":"w#p","next":"j"},{"id":"j","kind":"JOIN","next":"c"},{"id":"c","kind":"TASK","name":"c","activity":"w#c","collectKey":"__spawn__plan","next":"fj"},{"id":"fj","kind":"JOIN","expected":2,"next":"e"},{"id":"e","kind":"END","success":true}]}');
+
 -- Text that no client could read back
 select wt.refused('{"workflow":"w\u0000","steps":[{"task":"a"}]}'), wt.refused('{"workflow":"\ud83e","steps":[{"task":"a"}]}');
 -- Depth
