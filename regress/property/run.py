@@ -80,7 +80,8 @@ class Round:
         self.accepted = collections.defaultdict(set)    # instance -> racing signals in time
         self.unknown = collections.defaultdict(set)     # instance -> whose answer was lost
         self.done = {}                  # (instance, step) -> [input, result] of what was reported
-        self.events = {}                # seq -> entry, as a consumer got it
+        self.events = {}                # seq -> entry, as a consumer acknowledged it
+        self.read = {}                  # the same, as it was first read
         self.planned = threading.Event()
         self.stop = threading.Event()
         self.trouble = []
@@ -239,7 +240,7 @@ class Round:
         connection.close()
 
     def consume(self):
-        """Follow the log. What was read counts once its acknowledgement is known to hold."""
+        """Follow the log; what was read once stays as it was, whatever dies."""
         dice = random.Random(self.seed + 4)
         connection = self.connection("property_consumer")
         never = threading.Event()       # also what is read at the end is insisted on
@@ -256,23 +257,18 @@ class Round:
                     self.trouble.append("an entry of the log never becomes final")
             if not rows:
                 continue
-            last = rows[-1]["seq"]
-
-            def ack(again):
-                if again:
-                    [at] = connection.rows("select acked from wiggle.cursor_read('property')")
-                    if int(at["acked"]) >= int(last):
-                        return True
-                    # Not applied; after a crash other entries may stand there.
-                    return False
-                connection.rows("select wiggle.ack('property', $1)", last)
-                return True
-
-            if insist(never, ack):
-                for row in rows:
-                    if int(row["seq"]) <= max(self.events, default=0):
-                        self.trouble.append("entry %s of the log came after %d" % (row["seq"], max(self.events)))
-                    self.events[int(row["seq"])] = row
+            for row in rows:
+                if self.read.setdefault(int(row["seq"]), row) != row:
+                    self.trouble.append("entry %s of the log was another before" % row["seq"])
+            if dice.random() < 0.3:
+                continue                # they come again
+            self.insist(connection, "select wiggle.ack('property', $1)", rows[-1]["seq"], until=never)
+            for row in rows:
+                if int(row["seq"]) <= max(self.events, default=0):
+                    self.trouble.append("entry %s of the log came after %d" % (row["seq"], max(self.events)))
+                self.events[int(row["seq"])] = row
+        if not self.trouble and set(self.read) != set(self.events):
+            self.trouble.append("entries of the log that were read and are gone: %s" % sorted(set(self.read) - set(self.events)))
         connection.close()
 
     def watch(self):
