@@ -91,9 +91,10 @@ static const struct setting settings[] = {
 	NUMBER("lane-batch-items", lane_batch_items, 256, 1, 10000, "", "calls in one batch"),
 	NUMBER("lane-batch-bytes", lane_batch_bytes, MIB(1) / 2, 65536, MIB(16), "bytes",
 		   "size of one batch; a single larger call goes alone"),
-	NUMBER("side-connections", side_connections, 2, 1, 64, "",
-		   "connections to a shard for reads and registrations"),
-	NUMBER("side-queue-items", side_queue_items, 4096, 16, 1000000, "", "reads that may wait for them"),
+	NUMBER("side-connections", side_connections, 4, 1, 64, "",
+		   "connections to a shard for everything else, opened as needed; one of several is kept for quick reads"),
+	NUMBER("side-queue-items", side_queue_items, 4096, 16, 1000000, "",
+		   "calls of a kind (quick reads, lists, events, what waits for locks) that may wait for them"),
 
 	NUMBER("max-message-bytes", max_message_bytes, MIB(4), 1024, MIB(256), "bytes", "largest request message"),
 	NUMBER("max-header-bytes", max_header_bytes, 16384, 1024, 1048576, "bytes",

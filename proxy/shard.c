@@ -294,7 +294,8 @@ create_shard(int index, struct wig_error *err)
 	const struct topology_shard *entry = &topology->shards[index];
 	struct shard *shard = xcalloc(1, sizeof(*shard));
 	int			pool = entry->pool > 3 ? entry->pool : 3;	/* lane, side, wake-up */
-	int			sides = (int) config.side_connections < pool - 2 ? (int) config.side_connections : pool - 2;
+	int			half = (pool - 1) / 2;
+	int			sides = (int) config.side_connections < half ? (int) config.side_connections : half;
 	char		name[32];
 
 	shards[index] = shard;

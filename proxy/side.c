@@ -4,6 +4,10 @@
  *
  * One question at a time on each connection. Connections beyond the first are
  * opened when questions wait, and stay.
+ *
+ * Questions stand in four lines, by what may keep their connection: an instance that
+ * somebody holds locked, a list over a large table, or the number of consumers of
+ * events. Neither keeps quick ones waiting, nor all connections from the others.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +27,26 @@
 #define SWEEP_MS			250
 #define LOCK_TIMEOUT		"5000"
 
+/* So many quick ones go ahead of one that waits in another line. */
+#define QUICK_AHEAD			4
+
+enum line_kind
+{
+	LINE_QUICK,					/* reads few rows, or writes what nobody holds for long */
+	LINE_LOCKS,					/* waits for whoever has the row, as long as LOCK_TIMEOUT */
+	LINE_LISTS,					/* may have to look at many rows */
+	LINE_EVENTS					/* comes in crowds */
+};
+#define LINES (LINE_EVENTS + 1)
+
+struct question_line
+{
+	struct question *head;
+	struct question **tail;
+	int			queued;
+	int			asked;			/* in flight */
+};
+
 struct side
 {
 	struct side_pool *pool;
@@ -37,9 +61,8 @@ struct side_pool
 	struct shard *shard;
 	struct side *sides;
 	int			nsides;
-	struct question *head;
-	struct question **tail;
-	int			queued;
+	struct question_line lines[LINES];
+	int			ahead;			/* quick ones sent since one of another line was */
 	int			unanswered;		/* queued and asked */
 	bool		stopped;
 	uint64_t	down_since;
@@ -69,28 +92,121 @@ refuse(struct side_pool *pool, struct question *question, const char *why)
 	answer(pool, question, NULL, &refusal);
 }
 
-static void
-put_back(struct side_pool *pool, struct question *question)
+/* ---- the lines ---- */
+
+static struct question_line *
+line_of(struct side_pool *pool, const struct question *question)
 {
-	question->since = loop_now();
-	question->next = pool->head;
-	if (pool->head == NULL)
-		pool->tail = &question->next;
-	pool->head = question;
-	pool->queued++;
-	arm_sweep(pool);
+	switch (question->statement)
+	{
+		case SQL_REGISTER:
+		case SQL_CANCEL:
+		case SQL_SIGNAL:
+		case SQL_SCHEDULE:
+		case SQL_UNSCHEDULE:
+			return &pool->lines[LINE_LOCKS];
+		case SQL_INSTANCES:
+		case SQL_STEP_STATS:
+		case SQL_BACKLOG:
+			return &pool->lines[LINE_LISTS];
+		case SQL_HORIZON:
+		case SQL_FEED:
+		case SQL_FEED_AWAY:
+		case SQL_CURSOR_READ:
+		case SQL_CURSOR_REGISTER:
+		case SQL_CURSOR_ACK:
+			return &pool->lines[LINE_EVENTS];
+		default:
+			return &pool->lines[LINE_QUICK];
+	}
+}
+
+static void
+append(struct question_line *line, struct question *question)
+{
+	question->next = NULL;
+	*line->tail = question;
+	line->tail = &question->next;
+	line->queued++;
 }
 
 static struct question *
-take(struct side_pool *pool)
+take(struct question_line *line)
 {
-	struct question *question = pool->head;
+	struct question *question = line->head;
 
-	pool->head = question->next;
-	if (pool->head == NULL)
-		pool->tail = &pool->head;
-	pool->queued--;
+	line->head = question->next;
+	if (line->head == NULL)
+		line->tail = &line->head;
+	line->queued--;
 	return question;
+}
+
+static bool
+any_waits(const struct side_pool *pool)
+{
+	for (int i = 0; i < LINES; i++)
+	{
+		if (pool->lines[i].head != NULL)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The line whose turn it is, NULL when none may be served. The others together leave
+ * a connection to the quick ones, and each of them takes half of all at most; the
+ * one that has waited longest is first.
+ */
+static struct question_line *
+next_line(struct side_pool *pool)
+{
+	struct question_line *quick = &pool->lines[LINE_QUICK];
+	struct question_line *other = NULL;
+	int			half = pool->nsides > 1 ? pool->nsides / 2 : 1;
+	int			most = pool->nsides > 1 ? pool->nsides - 1 : 1;
+
+	for (int i = LINE_QUICK + 1; i < LINES; i++)
+		most -= pool->lines[i].asked;
+	for (int i = LINE_QUICK + 1; i < LINES && most > 0; i++)
+	{
+		struct question_line *line = &pool->lines[i];
+
+		if (line->head != NULL && line->asked < half &&
+			(other == NULL || line->head->since < other->head->since))
+			other = line;
+	}
+	return quick->head != NULL && (other == NULL || pool->ahead < QUICK_AHEAD) ? quick : other;
+}
+
+static void
+put_back(struct side_pool *pool, struct question *question)
+{
+	struct question_line *line = line_of(pool, question);
+
+	question->since = loop_now();
+	question->next = line->head;
+	if (line->head == NULL)
+		line->tail = &question->next;
+	line->head = question;
+	line->queued++;
+	arm_sweep(pool);
+}
+
+static void
+sweep_line(struct side_pool *pool, struct question_line *line, bool down)
+{
+	for (int count = line->queued; count > 0 && line->head != NULL; count--)
+	{
+		struct question *question = take(line);
+		uint64_t	patience = !down ? QUEUE_PATIENCE_MS
+			: question->unknown && question->writes ? UNKNOWN_PATIENCE_MS : FRESH_PATIENCE_MS;
+
+		if (loop_now() - question->since < patience)
+			append(line, question);
+		else
+			refuse(pool, question, down ? "no connection to the database" : "the database does not answer");
+	}
 }
 
 /* Give up what has waited too long. */
@@ -99,34 +215,20 @@ sweep(struct deadline *deadline)
 {
 	struct side_pool *pool = deadline_owner(deadline, struct side_pool, sweep);
 	bool		down = !side_up(pool);
-	int			count = pool->queued;
 
-	for (int i = 0; i < count && pool->head != NULL; i++)
-	{
-		struct question *question = take(pool);
-		uint64_t	patience = !down ? QUEUE_PATIENCE_MS
-			: question->unknown && question->writes ? UNKNOWN_PATIENCE_MS : FRESH_PATIENCE_MS;
-
-		if (loop_now() - question->since >= patience || question->tries > TRIES_MAX)
-		{
-			refuse(pool, question, down ? "no connection to the database"
-				   : "the database does not answer");
-			continue;
-		}
-		question->next = NULL;
-		*pool->tail = question;
-		pool->tail = &question->next;
-		pool->queued++;
-	}
+	for (int i = 0; i < LINES; i++)
+		sweep_line(pool, &pool->lines[i], down);
 	arm_sweep(pool);
 }
 
 static void
 arm_sweep(struct side_pool *pool)
 {
-	if (pool->sweep.slot == 0 && pool->head != NULL)
+	if (pool->sweep.slot == 0 && any_waits(pool))
 		deadline_set(&pool->sweep, loop_now() + SWEEP_MS, sweep);
 }
+
+/* ---- asking ---- */
 
 static void
 silent(struct deadline *deadline)
@@ -137,9 +239,13 @@ silent(struct deadline *deadline)
 }
 
 static void
-send_question(struct side *side, struct question *question)
+send_question(struct side *side, struct question_line *line)
 {
+	struct question *question = take(line);
+
 	side->asked = question;
+	line->asked++;
+	side->pool->ahead = line == &side->pool->lines[LINE_QUICK] ? side->pool->ahead + 1 : 0;
 	if (!PQsendQueryParams(side->link.conn, statement_text(question->statement), question->nparams,
 						   NULL, question->params, NULL, NULL, 0))
 	{
@@ -154,14 +260,12 @@ send_question(struct side *side, struct question *question)
 static void
 pump(struct side_pool *pool)
 {
-	for (int i = 0; i < pool->nsides && pool->head != NULL; i++)
+	for (int i = 0; i < pool->nsides && next_line(pool) != NULL; i++)
 	{
-		struct side *side = &pool->sides[i];
-
-		if (link_up(&side->link) && side->asked == NULL && pool->head->tries <= TRIES_MAX)
-			send_question(side, take(pool));
+		if (link_up(&pool->sides[i].link) && pool->sides[i].asked == NULL)
+			send_question(&pool->sides[i], next_line(pool));
 	}
-	for (int i = 0; i < pool->nsides && pool->head != NULL && !pool->stopped; i++)
+	for (int i = 0; i < pool->nsides && next_line(pool) != NULL && !pool->stopped; i++)
 	{
 		if (pool->sides[i].link.state == LINK_STOPPED)
 		{
@@ -171,13 +275,27 @@ pump(struct side_pool *pool)
 	}
 }
 
+/* The connection is free again; what it was asked is the caller's. */
+static struct question *
+take_asked(struct side *side)
+{
+	struct question *question = side->asked;
+
+	deadline_clear(&side->silence);
+	side->asked = NULL;
+	side->result = NULL;
+	if (question != NULL)
+		line_of(side->pool, question)->asked--;
+	return question;
+}
+
 /* The answer of the question in flight is complete. */
 static void
 answered(struct side *side)
 {
 	struct side_pool *pool = side->pool;
-	struct question *question = side->asked;
 	PGresult   *result = side->result;
+	struct question *question = take_asked(side);
 	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
 	const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
 	enum error_class error_class = error_classify_statement(sqlstate, message);
@@ -185,9 +303,6 @@ answered(struct side *side)
 		PQresultStatus(result) == PGRES_COMMAND_OK;
 	struct refusal refusal;
 
-	side->asked = NULL;
-	side->result = NULL;
-	deadline_clear(&side->silence);
 	if (answers)
 		answer(pool, question, result, NULL);
 	else if (sqlstate != NULL && question->tries < TRIES_MAX &&
@@ -284,12 +399,10 @@ side_link_down(struct link *link, const char *why)
 {
 	struct side *side = link->owner;
 	struct side_pool *pool = side->pool;
-	struct question *question = side->asked;
+	struct question *question;
 
-	deadline_clear(&side->silence);
 	PQclear(side->result);
-	side->result = NULL;
-	side->asked = NULL;
+	question = take_asked(side);
 	if (!side_up(pool))
 		pool->down_since = loop_now();
 	if (!pool->stopped)
@@ -297,8 +410,7 @@ side_link_down(struct link *link, const char *why)
 	if (question == NULL)
 		return;
 	question->unknown = true;
-	question->tries++;
-	if (question->once)
+	if (question->once || ++question->tries > TRIES_MAX)
 		refuse(pool, question, why);
 	else
 		put_back(pool, question);
@@ -330,7 +442,8 @@ side_create(struct shard *shard, int connections)
 	struct side_pool *pool = xcalloc(1, sizeof(*pool));
 
 	pool->shard = shard;
-	pool->tail = &pool->head;
+	for (int i = 0; i < LINES; i++)
+		pool->lines[i].tail = &pool->lines[i].head;
 	pool->stopped = true;
 	pool->nsides = connections;
 	pool->sides = xcalloc((size_t) connections, sizeof(*pool->sides));
@@ -366,15 +479,14 @@ side_stop(struct side_pool *pool)
 bool
 side_ask(struct side_pool *pool, struct question *question)
 {
-	if (pool->queued >= config.side_queue_items)
+	struct question_line *line = line_of(pool, question);
+
+	if (line->queued >= config.side_queue_items)
 		return false;
 	question->unknown = false;
 	question->tries = 0;
 	question->since = loop_now();
-	question->next = NULL;
-	*pool->tail = question;
-	pool->tail = &question->next;
-	pool->queued++;
+	append(line, question);
 	pool->unanswered++;
 	arm_sweep(pool);
 	pump(pool);

@@ -1,5 +1,7 @@
 """The event feed: named consumers, cursors over shards, long polls."""
 import os
+import re
+import signal
 import subprocess
 import time
 
@@ -385,3 +387,65 @@ class OneDown(OwnWorld, Feeds):
                 call()
             self.assertEqual(caught.exception.code(), UNAVAILABLE)
             self.assertRegex(caught.exception.details(), r"^storage temporarily unavailable \(ref [0-9a-f]{8}\)$")
+
+
+class Crowds(Feeds, ClientTest):
+    """Many consumers at once, on one shard of their own."""
+
+    server = "crowds"
+
+    @classmethod
+    def setUpClass(cls):
+        cls.shard = world.make_shard("crowds")
+        cls.addClassCleanup(cls.shard.stop)
+        world.crowds = Proxy(world.AREA, topology(cls.shard), name="crowds").start()
+        cls.addClassCleanup(world.crowds.stop)
+
+    def metric(self, name):
+        return sum(float(line.rsplit(" ", 1)[1]) for line in world.crowds.http("/metrics")[1].splitlines()
+                   if re.match(name + "[ {]", line))
+
+    def psql(self, sql):
+        """Begin a transaction that stays open; its session and what it said."""
+        session = subprocess.Popen(["psql", "-X", "-q", "-A", "-t", "-d", self.shard.conninfo()], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, text=True)
+        self.addCleanup(session.communicate)
+        session.stdin.write("begin; %s; select 'done';\n" % sql)
+        session.stdin.flush()
+        said = list(iter(session.stdout.readline, "done\n"))
+        return session, "".join(said).strip()
+
+    def waiting_for_locks(self):
+        return int(self.shard.psql("select count(*) from pg_stat_activity where wait_event_type = 'Lock'"))
+
+    def park(self, consumers):
+        calls = [self.client.future("PollEvents", consumer=c, max=1000, wait_millis=20000) for c in consumers]
+        wait_for(lambda: self.metric("wiggle_proxy_event_polls") == len(consumers), 10, "waiting polls")
+        return calls
+
+    def test_looks_that_hang_keep_no_read_waiting(self):
+        instance = self.client.start(self.define("a"))
+        consumers = [self.consumer() for _ in range(20)]
+        holder, _ = self.psql("lock table wiggle.wf_event_cursor")
+        calls = self.park(consumers)
+        wait_for(self.waiting_for_locks, 10, "looks that hang")
+        self.assertEqual(self.client.status(instance), "RUNNING")
+        self.assertFalse(any(call.done() for call in calls))
+        for call in calls:
+            call.cancel()
+        holder.communicate("rollback;\n")
+
+    def test_signals_that_wait_for_an_instance_hold_up_no_other_call(self):
+        name = self.shorthand({"await_signal": "go"})
+        locked, other = self.client.start(name), self.client.start(name)
+        consumer = fresh_name("beside")
+        holder, _ = self.psql("select from wiggle.wf_instance where id = '%s' for update" % locked)
+        calls = [self.client.future("SignalInstance", instance_id=locked, signal="go") for _ in range(20)]
+        wait_for(self.waiting_for_locks, 10, "signals that wait")
+        self.assertEqual(self.client.status(other), "RUNNING")
+        self.assertIn(other, [e.instance_id for e in self.poll_events(consumer, start_from=-1)])
+        self.assertIn(other, [i.id for i in self.client.call("ListInstances", workflow=name).instances])
+        self.assertFalse(any(call.done() for call in calls))
+        for call in calls:
+            call.cancel()
+        holder.communicate("rollback;\n")
