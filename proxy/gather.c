@@ -9,11 +9,30 @@
 #include "gather.h"
 #include "shard.h"
 
+/* One that a side pool has; it outlives its part when nobody waits for it any more. */
+struct gather_question
+{
+	struct question question;	/* first: the side pool hands it back */
+	struct gather *whole;		/* NULL: forgotten */
+	int			slot;
+	struct buf	texts;			/* of the parameters */
+};
+
+static void
+forget(struct gather_part *part)
+{
+	if (part->asking != NULL)
+		part->asking->whole = NULL;
+	part->asking = NULL;
+}
+
 static void
 clear(struct gather *gather)
 {
+	deadline_clear(&gather->patience);
 	for (int slot = 0; slot < shard_slots(); slot++)
 	{
+		forget(&gather->parts[slot]);
 		PQclear(gather->parts[slot].result);
 		gather->parts[slot].result = NULL;
 		gather->parts[slot].asked = false;
@@ -21,22 +40,59 @@ clear(struct gather *gather)
 }
 
 static void
+finish(struct gather *gather)
+{
+	deadline_clear(&gather->patience);
+	for (int slot = 0; slot < shard_slots(); slot++)
+	{
+		struct gather_part *part = &gather->parts[slot];
+
+		if (part->asking == NULL)
+			continue;
+		refusal_unavailable(&part->refusal, shard_by_slot(slot)->entry->id, "",
+							"the database does not answer");
+		forget(part);
+	}
+	gather->done(gather);
+}
+
+static void
 one_less(struct gather *gather)
 {
-	if (--gather->waiting == 0)
-		gather->done(gather);
+	if (--gather->waiting == 0 || (gather->impatient && gather_answers(gather) > 0))
+		finish(gather);
+}
+
+static void
+patience_over(struct deadline *deadline)
+{
+	struct gather *gather = deadline_owner(deadline, struct gather, patience);
+
+	gather->impatient = true;
+	if (gather_answers(gather) > 0)
+		finish(gather);
 }
 
 static void
 answered(struct question *question, const PGresult *result, const struct refusal *refusal)
 {
-	struct gather_part *part = (struct gather_part *) question;
+	struct gather_question *asked = (struct gather_question *) question;
+	struct gather *gather = asked->whole;
+	struct gather_part *part;
 
-	if (result != NULL)
-		part->result = PQcopyResult(result, PG_COPYRES_ATTRS | PG_COPYRES_TUPLES);
-	else
-		part->refusal = *refusal;
-	one_less(part->whole);
+	if (gather != NULL)
+	{
+		part = &gather->parts[asked->slot];
+		part->asking = NULL;
+		if (result != NULL)
+			part->result = PQcopyResult(result, PG_COPYRES_ATTRS | PG_COPYRES_TUPLES);
+		else
+			part->refusal = *refusal;
+	}
+	buf_free(&asked->texts);
+	free(asked);
+	if (gather != NULL)
+		one_less(gather);
 }
 
 void
@@ -47,32 +103,62 @@ gather_begin(struct gather *gather, void (*done) (struct gather *gather))
 	clear(gather);
 	gather->done = done;
 	gather->waiting = 1;
+	gather->impatient = false;
 }
 
 struct question *
 gather_question(struct gather *gather, int slot)
 {
-	struct gather_part *part = &gather->parts[slot];
+	struct gather_question *asking = xcalloc(1, sizeof(*asking));
 
-	memset(&part->question, 0, sizeof(part->question));
-	part->question.done = answered;
-	part->whole = gather;
-	return &part->question;
+	asking->question.done = answered;
+	asking->whole = gather;
+	asking->slot = slot;
+	gather->parts[slot].asking = asking;
+	return &asking->question;
+}
+
+static void
+keep_params(struct gather_question *asking)
+{
+	struct question *question = &asking->question;
+	size_t		at[QUESTION_MAX_PARAMS];
+
+	for (int i = 0; i < question->nparams; i++)
+	{
+		at[i] = asking->texts.len;
+		if (question->params[i] != NULL)
+			buf_append(&asking->texts, question->params[i], strlen(question->params[i]) + 1);
+	}
+	for (int i = 0; i < question->nparams; i++)
+	{
+		if (question->params[i] != NULL)
+			question->params[i] = (const char *) asking->texts.data + at[i];
+	}
 }
 
 void
 gather_ask(struct gather *gather, int slot)
 {
 	struct gather_part *part = &gather->parts[slot];
+	struct question *question = &part->asking->question;
 	enum submit submitted;
+	struct refusal refusal;
 
 	part->asked = true;
 	gather->waiting++;
-	submitted = shard_ask(shard_by_slot(slot), &part->question);
+	keep_params(part->asking);
+	submitted = shard_ask(shard_by_slot(slot), question);
 	if (submitted == SUBMIT_OK)
 		return;
-	shard_refuse(shard_by_slot(slot), submitted, &part->refusal);
-	one_less(gather);
+	shard_refuse(shard_by_slot(slot), submitted, &refusal);
+	answered(question, NULL, &refusal);
+}
+
+void
+gather_hurry(struct gather *gather, int64_t ms)
+{
+	deadline_set(&gather->patience, loop_now() + (uint64_t) ms, patience_over);
 }
 
 void

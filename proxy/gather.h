@@ -5,7 +5,7 @@
  * Embedded in the asker's state. Use: gather_begin, then gather_question and
  * gather_ask for each shard that is concerned, then gather_end. done() runs
  * once, when the last answer is in and gather_end has been called; it may begin
- * the same gather anew or free its owner.
+ * the same gather anew or free its owner. Parameters are copied.
  */
 #ifndef WIGGLE_PROXY_GATHER_H
 #define WIGGLE_PROXY_GATHER_H
@@ -14,15 +14,16 @@
 #include <stdint.h>
 #include <libpq-fe.h>
 
+#include "loop.h"
 #include "refusal.h"
 #include "side.h"
 
 struct gather;
+struct gather_question;
 
 struct gather_part
 {
-	struct question question;	/* first: the side pool hands it back */
-	struct gather *whole;
+	struct gather_question *asking; /* NULL unless the answer is to come */
 	bool		asked;
 	PGresult   *result;			/* a copy; NULL: not asked, or refused */
 	struct refusal refusal;		/* when it was asked and refused */
@@ -32,6 +33,8 @@ struct gather
 {
 	struct gather_part *parts;	/* by slot */
 	int			waiting;		/* answers to come, and one until gather_end */
+	bool		impatient;		/* one answer is enough */
+	struct deadline patience;
 	void		(*done) (struct gather *gather);
 };
 
@@ -43,6 +46,12 @@ extern struct question *gather_question(struct gather *gather, int slot);
 extern void gather_ask(struct gather *gather, int slot);
 extern void gather_end(struct gather *gather);
 
+/*
+ * Before gather_end: do not wait for a shard that hangs. Once ms have passed, done()
+ * runs as soon as any has answered; those that have not count as refused.
+ */
+extern void gather_hurry(struct gather *gather, int64_t ms);
+
 /* The same statement and parameters to all shards, from begin to end. */
 extern void gather_all(struct gather *gather, enum statement statement, const char *const *params,
 					   int nparams, void (*done) (struct gather *gather));
@@ -53,7 +62,7 @@ extern const struct refusal *gather_refusal(const struct gather *gather);
 /* How many shards have answered. */
 extern int	gather_answers(const struct gather *gather);
 
-/* Nothing may be waiting any more. */
+/* What is still asked is forgotten: done() does not run any more. */
 extern void gather_free(struct gather *gather);
 
 #endif							/* WIGGLE_PROXY_GATHER_H */

@@ -4,7 +4,7 @@
  *
  * A look is: the cursor from home, then the entries after it from every shard. A
  * consumer that is new, or to whom a shard is, is registered in between. When there
- * is nothing the call waits for a shard's word that its log has grown.
+ * is nothing the call waits until there is something on any shard.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,13 +26,8 @@
 
 #define MAX_EVENTS		1000
 
-/*
- * A log that grows behind a transaction which stays open wakes without having
- * anything to show: not more often than this. And an entry may become visible
- * without a word, when the transaction that held it back is rolled back.
- */
-#define PAUSE_MS		20
-#define SAFETY_MS		2000
+/* A look that a shard did not answer is made again, whether there is news or not. */
+#define AGAIN_MS		2000
 
 /* What all shards together answer a look with, about. */
 #define LOOK_BYTES		REPLY_MAX_BYTES
@@ -49,22 +44,18 @@ struct event_poll
 	struct deadline wait_end;
 	struct deadline next_look;
 	uint64_t	wait_until;		/* loop time */
-	uint64_t	wakes;			/* when the look began */
-	uint64_t	looked_at;
+	uint64_t	news;			/* when the look began */
 	bool		looking;
 	bool		looked;			/* a look has ended */
 	bool		registered;		/* this call has registered the consumer */
 	struct event_cursor acked;
 	struct buf	shards;			/* texts of parameters */
 	struct buf	seqs;
-	char		max[16];
-	char		bytes[24];
-	char		(*after)[24];	/* by slot */
-	char		(*number)[12];
 };
 
 static int	total;
 static struct metric *gauge;
+static struct metric *looks;
 
 static void look(struct event_poll *poll);
 
@@ -85,8 +76,6 @@ free_poll(struct event_poll *poll)
 	gather_free(&poll->gather);
 	buf_free(&poll->shards);
 	buf_free(&poll->seqs);
-	free(poll->after);
-	free(poll->number);
 	pending_close(&poll->pending);
 	free(poll);
 	metric_set(gauge, --total);
@@ -142,31 +131,47 @@ look_due(struct deadline *deadline)
 	look(poll);
 }
 
+/* Does any log go on behind the consumer's place? */
+static bool
+is_behind(const struct event_poll *poll)
+{
+	for (int slot = 0; slot < shard_slots(); slot++)
+	{
+		if (feed_watch_horizon(slot) > cursor_get(&poll->acked, shard_by_slot(slot)->entry->id) + 1)
+			return true;
+	}
+	return false;
+}
+
 static void
 woken(struct feed_watch *watch)
 {
 	struct event_poll *poll =
 		(struct event_poll *) ((char *) watch - offsetof(struct event_poll, watch));
 
-	deadline_set(&poll->next_look, poll->looked_at + PAUSE_MS, look_due);
+	if (is_behind(poll))
+		look(poll);
+	else
+		feed_watch_wait(watch, woken);
 }
 
 static void
 wait_for_more(struct event_poll *poll)
 {
-	bool		grown = poll->wakes != feed_watch_wakes();
-
 	poll->looking = false;
 	if (drain_started() || loop_now() >= poll->wait_until)
 	{
 		reply_empty(poll);
 		free_poll(poll);
-		return;
 	}
-	poll->looked_at = loop_now();
-	deadline_set(&poll->next_look, poll->looked_at + (grown ? PAUSE_MS : SAFETY_MS), look_due);
-	if (!grown)
+	else if (poll->news != feed_watch_news() && is_behind(poll))
+		look(poll);
+	else
+	{
 		feed_watch_wait(&poll->watch, woken);
+		if (gather_refusal(&poll->gather) != NULL)
+			deadline_set(&poll->next_look, loop_now() + AGAIN_MS, look_due);
+	}
 }
 
 /* ---- a look ---- */
@@ -207,9 +212,14 @@ static void
 ask_feeds(struct event_poll *poll)
 {
 	const PollEventsRequest *request = (const PollEventsRequest *) poll->pending.request;
-	size_t		bytes = LOOK_BYTES / (size_t) shard_slots();
+	size_t		share = LOOK_BYTES / (size_t) shard_slots();
+	char		after[24];
+	char		max[12];
+	char		bytes[24];
+	char		number[12];
 
-	snprintf(poll->bytes, sizeof(poll->bytes), "%zu", bytes > LOOK_MIN_BYTES ? bytes : LOOK_MIN_BYTES);
+	snprintf(max, sizeof(max), "%" PRId32, request->max > 0 ? request->max : 1);
+	snprintf(bytes, sizeof(bytes), "%zu", share > LOOK_MIN_BYTES ? share : LOOK_MIN_BYTES);
 	gather_begin(&poll->gather, fed);
 	for (int slot = 0; slot < shard_slots(); slot++)
 	{
@@ -217,18 +227,18 @@ ask_feeds(struct event_poll *poll)
 		const struct shard *shard = shard_by_slot(slot);
 		bool		away = shard->index != shard_topology()->home;
 
-		snprintf(poll->after[slot], sizeof(poll->after[slot]), "%" PRId64,
-				 cursor_get(&poll->acked, shard->entry->id));
-		snprintf(poll->number[slot], sizeof(poll->number[slot]), "%" PRId32, shard->entry->id);
+		snprintf(after, sizeof(after), "%" PRId64, cursor_get(&poll->acked, shard->entry->id));
+		snprintf(number, sizeof(number), "%" PRId32, shard->entry->id);
 		question->statement = away ? SQL_FEED_AWAY : SQL_FEED;
 		question->nparams = away ? 5 : 3;
-		question->params[0] = poll->after[slot];
-		question->params[1] = poll->max;
-		question->params[2] = poll->bytes;
+		question->params[0] = after;
+		question->params[1] = max;
+		question->params[2] = bytes;
 		question->params[3] = request->consumer;
-		question->params[4] = poll->number[slot];
+		question->params[4] = number;
 		gather_ask(&poll->gather, slot);
 	}
+	gather_hurry(&poll->gather, EVENT_PATIENCE_MS);
 	gather_end(&poll->gather);
 }
 
@@ -364,8 +374,10 @@ look(struct event_poll *poll)
 		free_poll(poll);
 		return;
 	}
+	deadline_clear(&poll->next_look);
 	poll->looking = true;
-	poll->wakes = feed_watch_wakes();
+	poll->news = feed_watch_news();
+	metric_add(looks, 1);
 	ask_home(poll, SQL_CURSOR_READ, 1, cursor_known);
 }
 
@@ -418,9 +430,6 @@ rpc_poll_events(struct call *call)
 	wait = request->wait_millis < 0 ? 0
 		: request->wait_millis < config.longpoll_max_ms ? request->wait_millis : config.longpoll_max_ms;
 	poll = xcalloc(1, sizeof(*poll));
-	poll->after = xcalloc((size_t) shard_slots(), sizeof(*poll->after));
-	poll->number = xcalloc((size_t) shard_slots(), sizeof(*poll->number));
-	snprintf(poll->max, sizeof(poll->max), "%d", request->max > 0 ? request->max : 1);
 	poll->wait_until = loop_now() + (uint64_t) wait;
 	metric_set(gauge, ++total);
 	pending_open(&poll->pending, call, message);
@@ -455,8 +464,10 @@ idle(void)
 void
 rpc_event_start(void)
 {
-	static const struct drain_hook hook = {.name = "events", .begin = begin_drain, .idle = idle};
+	static const struct drain_hook hook = {.name = "events", .begin = begin_drain, .idle = idle,
+	.stop = feed_watch_stop};
 
 	gauge = metric_gauge("wiggle_proxy_event_polls", NULL, "Polls for events that are being answered.");
+	looks = metric_counter("wiggle_proxy_event_looks_total", NULL, "Looks at the event logs for a consumer.");
 	drain_register(&hook);
 }

@@ -8,6 +8,9 @@
 #include "call.h"
 #include "error.h"
 
+/* A shard that hangs keeps its entries and places for later, like one that is down. */
+#define EVENT_PATIENCE_MS	2000
+
 extern void rpc_poll_events(struct call *call);
 extern void rpc_ack_events(struct call *call);	/* rpc_event_ack.c, with the next */
 extern void rpc_forget_consumer(struct call *call);

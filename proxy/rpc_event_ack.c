@@ -53,7 +53,7 @@ acked(struct question *question, const PGresult *result, const struct refusal *r
 }
 
 /*
- * A shard that is down keeps its place until a later acknowledgement, so that its
+ * A shard that is down or hangs keeps its place until a later acknowledgement, so that its
  * entries come again: rather that than to believe a number that cannot be checked.
  */
 static void
@@ -133,6 +133,7 @@ rpc_ack_events(struct call *call)
 		gather_question(&ack->gather, slot)->statement = SQL_HORIZON;
 		gather_ask(&ack->gather, slot);
 	}
+	gather_hurry(&ack->gather, EVENT_PATIENCE_MS);
 	gather_end(&ack->gather);
 }
 

@@ -106,7 +106,7 @@ wakeup_ready(struct link *link)
 			 * before is lost, so look at everything.
 			 */
 			poller_wake_all(wakeup->shard->slot);
-			feed_watch_wake();
+			feed_watch_hint(wakeup->shard->slot);
 			if (is_home(wakeup))
 				outbox_look();
 			answered = true;
@@ -119,7 +119,7 @@ wakeup_ready(struct link *link)
 	{
 		metric_add(wakeup->heard, 1);
 		if (strcmp(notify->relname, "wiggle_event") == 0)
-			feed_watch_wake();
+			feed_watch_hint(wakeup->shard->slot);
 		else if (strcmp(notify->relname, "wiggle_outbox") == 0)
 			outbox_look();
 		else

@@ -423,6 +423,26 @@ class Crowds(Feeds, ClientTest):
         wait_for(lambda: self.metric("wiggle_proxy_event_polls") == len(consumers), 10, "waiting polls")
         return calls
 
+    def test_a_log_that_has_nothing_to_show_is_looked_at_once_for_all(self):
+        name = self.define(("sleep", 3600000))
+        consumers = [self.consumer() for _ in range(20)]
+        calls = self.park(consumers)
+        self.client.start(name)
+        for consumer, call in zip(consumers, calls):
+            self.ack(consumer, call.result().events[-1])
+        looks = self.metric("wiggle_proxy_event_looks_total")
+        calls = self.park(consumers)
+        wait_for(lambda: self.metric("wiggle_proxy_event_looks_total") == looks + 20, 10, "a look of each")
+        holder, held = self.psql("select wiggle.start('%s')" % name)
+        heard, ids = self.metric("wiggle_proxy_wakeups_total"), [held]
+        while self.metric("wiggle_proxy_wakeups_total") < heard + 3:
+            ids.append(self.client.start(name))
+        self.assertEqual(self.metric("wiggle_proxy_event_looks_total"), looks + 20)
+        holder.communicate("commit;\n")
+        for call in calls:
+            self.assertEqual([e.instance_id for e in call.result().events], ids)
+        self.assertEqual(self.metric("wiggle_proxy_event_looks_total"), looks + 40)
+
     def test_looks_that_hang_keep_no_read_waiting(self):
         instance = self.client.start(self.define("a"))
         consumers = [self.consumer() for _ in range(20)]
@@ -449,3 +469,31 @@ class Crowds(Feeds, ClientTest):
         for call in calls:
             call.cancel()
         holder.communicate("rollback;\n")
+
+
+class Hangs(OwnWorld, Feeds):
+    """Two shards of its own, one of which takes connections and says nothing."""
+
+    def test_the_others_entries_are_served_and_acknowledged(self):
+        name = self.define("a")
+        consumer = fresh_name("hangs")
+        self.poll_events(consumer)
+        here, there = self.start_on(0, name), self.start_on(1, name)
+        wait_for(lambda: len(self.poll_events(consumer)) >= 2, 10, "both entries")
+        stopped = self.backends(1)
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        self.addCleanup(lambda: [os.kill(pid, signal.SIGCONT) for pid in self.backends(1)])
+
+        # within the deadline of the calls, which is less than it takes to give the shard up
+        got = self.poll_events(consumer)
+        self.assertIn(here, [e.instance_id for e in got])
+        self.assertEqual({e.shard for e in got}, {0})
+        self.ack(consumer, got[-1])
+        waiting = self.in_background(self.poll_events, consumer, 10, 15000)
+        new = self.start_on(0, name)
+        self.assertEqual([e.instance_id for e in waiting() if e.instance_id == new], [new])
+
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+        wait_for(lambda: there in [e.instance_id for e in self.poll_events(consumer)], 20, "the entries that hung")
