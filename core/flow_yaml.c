@@ -42,6 +42,34 @@ tab_indents(const struct reader *r, const yaml_mark_t *mark)
 	return p != NULL && p < end && *p == '\t';
 }
 
+/*
+ * The bytes could not be read, for which libyaml has no mark. Of UTF-16, which it
+ * reads too, the offset is all there is.
+ */
+static bool
+fail_bytes(struct reader *r)
+{
+	size_t		offset = r->parser.problem_offset;
+	int			line = 1;
+	int			column = 1;
+
+	if (r->parser.encoding != YAML_UTF8_ENCODING)
+		return wig_fail(r->err, "not valid YAML: %s at byte %zu", r->parser.problem, offset + 1);
+	for (size_t i = 0; i < offset; i++)
+	{
+		unsigned char c = (unsigned char) r->text[i];
+
+		if (c == '\n')
+		{
+			line++;
+			column = 1;
+		}
+		else if ((c & 0xC0) != 0x80)
+			column++;
+	}
+	return wig_fail_at(r->err, line, column, "not valid YAML: %s", r->parser.problem);
+}
+
 /* The next event; the caller deletes it. */
 static bool
 next_event(struct reader *r, yaml_event_t *event)
@@ -51,8 +79,7 @@ next_event(struct reader *r, yaml_event_t *event)
 	if (r->parser.error == YAML_MEMORY_ERROR)
 		return wig_fail(r->err, "out of memory");
 	if (r->parser.error == YAML_READER_ERROR)
-		return wig_fail(r->err, "not valid YAML: %s at byte %zu", r->parser.problem,
-						r->parser.problem_offset);
+		return fail_bytes(r);
 	if (tab_indents(r, &r->parser.problem_mark))
 		return fail_mark(r, &r->parser.problem_mark,
 						 "not valid YAML: a tab in the indentation; use blanks");
@@ -274,7 +301,7 @@ wig_flow_read_yaml(const char *text, size_t len, struct wig_arena *arena, struct
 		return NULL;
 	if (root == NULL || root->type == WIG_FLOW_NULL)
 	{
-		wig_fail(err, "the document is empty");
+		wig_fail_at(err, 1, 1, "the document is empty");
 		return NULL;
 	}
 	return root;

@@ -56,6 +56,9 @@ class Files(CommandTest):
     def test_an_invalid_file_names_the_place(self):
         done = self.ends(2, "validate", "-", stdin="workflow: w\nsteps:\n- task: a\n- tsk: b\n")
         self.assertTrue(done.stderr.startswith("wiggle: -:4:3: step has no operator"), done.stderr)
+        done = self.ends(2, "validate", "-", stdin="workflow: w\nsteps: [\0]\n")
+        self.assertTrue(done.stderr.startswith("wiggle: -:2:9: not valid YAML: control characters"), done.stderr)
+        self.assertIn("-:1:1: the document is empty", self.ends(2, "validate", "-", stdin="").stderr)
         done = self.ends(2, "register", "-", stdin="workflow: w\nsteps: [{task: a}, {task: a}]")
         self.assertIn("duplicate step name 'a'", done.stderr)
         self.assertIn("cannot open /no/such/file", self.ends(2, "validate", "/no/such/file").stderr)

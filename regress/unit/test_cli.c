@@ -510,7 +510,7 @@ test_worker_file_places(void **state)
 		int			line;
 		const char *message;
 	}			cases[] = {
-		{"", 0, "the document is empty"},
+		{"", 1, "the document is empty"},
 		{"- a", 1, "a worker file is a mapping; see wiggle work --help"},
 		{"steps:\n  a: b\n  c: {run: d, timeout: x}", 3, "'timeout' must be a number with unit ms, s, m or h"},
 		{"steps:\n  a: [b, [c]]", 2, "an argument of 'a' must be text; quote it"},

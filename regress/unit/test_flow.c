@@ -366,9 +366,9 @@ static const struct
 	int			line;
 	const char *message;
 }			refusals[] = {
-	{"", 0, "the document is empty"},
-	{"# nothing\n", 0, "the document is empty"},
-	{"~", 0, "the document is empty"},
+	{"", 1, "the document is empty"},
+	{"# nothing\n", 1, "the document is empty"},
+	{"~", 1, "the document is empty"},
 	{"- a", 1, "document must be a mapping, got a list"},
 	{"text", 1, "document must be a mapping, got a single value"},
 	{"steps: []", 1, "'workflow' is required"},
@@ -488,6 +488,37 @@ test_refusals(void **state)
 	}
 }
 
+/* What libyaml cannot read as text at all; in UTF-8 its place is known. */
+static void
+test_unreadable_bytes(void **state)
+{
+	static const struct
+	{
+		const char *text;
+		size_t		len;
+		int			line;
+		int			column;
+		const char *message;
+	}			cases[] = {
+		{"a: b\nc: \xC3\xA9 \xFF\n", 13, 2, 6, "not valid YAML: invalid leading UTF-8 octet"},
+		{"a: b\nc: \xC3", 9, 2, 4, "not valid YAML: incomplete UTF-8 octet sequence"},
+		{"\xED\xA0\x80", 3, 1, 1, "not valid YAML: invalid Unicode character"},
+		{"{\"a\":\n \"\0\"}", 11, 2, 3, "not valid YAML: control characters are not allowed"},
+		{"\xFF\xFE\xFF", 3, 0, 0, "not valid YAML: incomplete UTF-16 character at byte 3"}
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	{
+		struct wig_error err = {.line = -1};
+
+		assert_null(wig_flow_from_yaml(cases[i].text, cases[i].len, &err));
+		assert_string_equal(err.message, cases[i].message);
+		assert_int_equal(err.line, cases[i].line);
+		assert_int_equal(err.column, cases[i].column);
+	}
+}
+
 /* The place of a key that nobody knows is the key's, not its value's. */
 static void
 test_key_column(void **state)
@@ -586,6 +617,7 @@ main(void)
 		cmocka_unit_test(test_json_is_the_same),
 		cmocka_unit_test(test_example),
 		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_unreadable_bytes),
 		cmocka_unit_test(test_key_column),
 		cmocka_unit_test(test_place_in_json),
 		cmocka_unit_test(test_deep_nesting),
