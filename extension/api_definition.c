@@ -208,6 +208,8 @@ wig_register(PG_FUNCTION_ARGS)
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls)));
 }
 
+static void refuse_definition(const char *name, int32 version) __attribute__((noreturn));
+
 static void
 refuse_definition(const char *name, int32 version)
 {
