@@ -35,6 +35,13 @@
 #define LOCK_TIMEOUT		"5000"
 #define STATEMENT_TIMEOUT	"20000"
 
+/*
+ * Once a batch has waited for a lock in vain, that patience is spent for a while:
+ * otherwise each half with the culprit in it would wait as long again, and everybody
+ * behind with it.
+ */
+#define IMPATIENT_MS		10000
+
 /* A batch not answered for so long: its polls look elsewhere; the connection is dropped. */
 #define SLOW_MS				1000
 #define SILENCE_MS			30000
@@ -47,6 +54,7 @@
 #define LOST_OWNERS_MAX		4096
 
 #define BATCH_NAME			"wiggle_batch"
+#define LOCK_NOT_AVAILABLE	"55P03"
 
 enum lane_state
 {
@@ -77,6 +85,7 @@ struct lane
 	char		error[256];
 	int			syncs;			/* expected while LANE_PREPARING */
 	bool		replan;			/* prepare anew in the next batch */
+	uint64_t	impatient_until;	/* batches give up soon on a lock */
 
 	char	   *lost[LOST_OWNERS_MAX];	/* owners of polls whose batch was lost */
 	int			nlost;
@@ -292,6 +301,8 @@ send_batch(struct lane *lane, struct batch *batch)
 		sent = PQsendQueryParams(conn, statement_text(SQL_DEALLOCATE), 0, NULL, NULL, NULL, NULL, 1) &&
 			send_prepare(lane);
 	}
+	if (loop_now() < lane->impatient_until)
+		sent = sent && PQsendQueryParams(conn, statement_text(SQL_IMPATIENT), 0, NULL, NULL, NULL, NULL, 1);
 	sent = sent && PQsendQueryPrepared(conn, BATCH_NAME, BATCH_PARAMS, lane->params.values,
 									   lane->params.lengths, lane->params.formats, 1) &&
 		PQpipelineSync(conn);
@@ -416,6 +427,8 @@ batch_failed(struct lane *lane, struct batch *batch)
 
 	log_debug("lane", "shard %d: a batch of %d was rolled back: %s, SQLSTATE %s", id, batch->nitems,
 			  lane->error, lane->sqlstate);
+	if (strcmp(lane->sqlstate, LOCK_NOT_AVAILABLE) == 0 && loop_now() >= lane->impatient_until)
+		lane->impatient_until = loop_now() + IMPATIENT_MS;
 	switch (error_class)
 	{
 		case ERROR_CONNECTION:

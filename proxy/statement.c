@@ -48,6 +48,7 @@ static const char *const texts[STATEMENTS] = {
 	" from wiggle.batch($1::wiggle.batch_starts, $2::wiggle.batch_runs, $3::wiggle.batch_fails,"
 	" $4::wiggle.batch_beats, $5::wiggle.batch_releases, $6::wiggle.batch_polls,"
 	" $7::wiggle.batch_events)",
+	[SQL_IMPATIENT] = "select pg_catalog.set_config('lock_timeout', '400', true)",
 	[SQL_RELEASE_OWNERS] = "select wiggle.release_owners($1::pg_catalog.text[], $2::pg_catalog.int4)",
 	[SQL_SESSION_LANE] = SESSION,
 	[SQL_SESSION_SIDE] = SESSION,

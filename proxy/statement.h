@@ -19,6 +19,7 @@
 enum statement
 {
 	SQL_BATCH,					/* seven composites, binary; rows of wiggle.batch_result */
+	SQL_IMPATIENT,				/* before SQL_BATCH: this transaction gives up soon on a lock */
 	SQL_RELEASE_OWNERS,			/* text[], int4: the lost session's pid */
 	SQL_SESSION_LANE,			/* $1 lock, $2 statement timeout (ms); shard identity */
 	SQL_SESSION_SIDE,			/* the same for side connections */
