@@ -23,7 +23,7 @@ wig_cancel(WigWork *work, const char *id, const char *reason, WigRefusal *refusa
 	if (inst.status == WIG_INSTANCE_RUNNING)
 	{
 		wig_end_instance(work, &inst, WIG_INSTANCE_CANCELLED, reason, NULL);
-		wig_run_errands(work);
+		wig_run_errands(work, &inst);
 	}
 	return true;
 }

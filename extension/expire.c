@@ -88,7 +88,7 @@ wig_fire_timer(WigWork *work, const WigTimer *timer)
 		wig_cancel_orphan(work, &task.inst);
 	else
 		fire_token(work, &task);
-	wig_run_errands(work);
+	wig_run_errands(work, &task.inst);
 	return WIG_EXPIRY_DONE;
 }
 

@@ -428,7 +428,7 @@ report_compensator(WigWork *work, const WigRun *run, WigTask *task, WigApplied *
 	wig_token_set_status(work->store, &task->inst, &task->token, WIG_TOKEN_RUNNING,
 						 WIG_TOKEN_DONE, NULL);
 	wig_compensated(work, &task->inst, &task->token);
-	wig_run_errands(work);
+	wig_run_errands(work, &task->inst);
 	applied->status = task->inst.status;
 	return true;
 }
@@ -496,7 +496,7 @@ wig_report(WigWork *work, const WigRun *run, WigApplied *applied, WigRefusal *re
 	else
 		wig_drive(work, &task.inst,
 				  (WigArrival) {last->next, task.token.scope, last->loops, NULL});
-	wig_run_errands(work);
+	wig_run_errands(work, &task.inst);
 	applied->status = task.inst.status;
 	return true;
 }

@@ -69,7 +69,7 @@ wig_signal(WigWork *work, const char *id, const char *signal, const char *payloa
 			  {
 				  wig_graph_node(inst.graph, token.node)->next, token.scope, token.loops, NULL
 			  });
-	wig_run_errands(work);
+	wig_run_errands(work, &inst);
 	return true;
 }
 

@@ -109,7 +109,7 @@ wig_start(WigWork *work, const WigStart *start, WigStarted *started, WigRefusal 
 		return answer_repeat(start, &present, started, refusal);
 	}
 	wig_drive(work, &inst, (WigArrival) {graph->def->start, WIG_ROOT_SCOPE, NULL, NULL});
-	wig_run_errands(work);
+	wig_run_errands(work, &inst);
 
 	started->id = inst.id;
 	started->status = inst.status;

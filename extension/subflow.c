@@ -99,8 +99,11 @@ tell_parent_of(WigWork *work, const WigInstance *child)
 }
 
 void
-wig_run_errands(WigWork *work)
+wig_run_errands(WigWork *work, WigInstance *inst)
 {
+	bool		moving = work->errands != NIL;
+	WigInstance moved;
+
 	/* One may leave others, which follow it. */
 	for (int i = 0; i < list_length(work->errands); i++)
 	{
@@ -122,6 +125,8 @@ wig_run_errands(WigWork *work)
 	work->errands = NIL;
 	work->advances = 0;
 	work->allowance = 0;
+	if (moving && wig_instance_read(work->store, inst->no, &moved))
+		inst->status = moved.status;
 }
 
 void

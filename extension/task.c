@@ -167,7 +167,7 @@ wig_task_attempt_failed(WigWork *work, WigTask *task, const char *reason,
 	else
 		wig_fail_instance(work, &task->inst,
 						  psprintf("%s: %s", node->name ? node->name : node->id, reason));
-	wig_run_errands(work);
+	wig_run_errands(work, &task->inst);
 }
 
 bool

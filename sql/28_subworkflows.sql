@@ -47,6 +47,9 @@ select * from wt.unsound();
 select created from wiggle.register('{"name":"instant","version":1,"startNode":"e","nodes":[{"id":"e","kind":"END","success":true,"reason":"at once"}]}');
 select wt.register('{"workflow":"mid","version":1,"steps":[{"sub_workflow":"instant"}]}'), wt.register('{"workflow":"top","version":1,"steps":[{"sub_workflow":"mid"}]}');
 select wt.start('p9', 'top', '{"v":1}'), wt.show('p9'), wt.log('p9');
+-- Whoever moved the parent there hears that it has ended with it.
+select wt.register('{"workflow":"led","version":1,"steps":[{"task":"lead"},{"sub_workflow":"instant"}]}'), wt.start('p13', 'led'), wt.claim('p13', 'led'), wt.complete('p13'), wt.show('p13');
+select b.code, b.status from wiggle.mint() m, lateral wiggle.batch(row(array[m], array['top'], array[null::int], array[null::text], array['{}'])::wiggle.batch_starts, null, null, null, null, null) b;
 select created from wiggle.register('{"name":"failing","version":1,"startNode":"e","nodes":[{"id":"e","kind":"END","success":false,"reason":"on purpose"}]}');
 select wt.register('{"workflow":"mid","version":2,"steps":[{"sub_workflow":"failing"}]}'), wt.start('p10', 'top'), wt.show('p10');
 select i.workflow, i.status, i.error from wiggle.wf_instance i where i.workflow in ('mid', 'failing') and i.status = 'FAILED' order by i.no;
