@@ -54,7 +54,6 @@ struct writer
 };
 
 static bool put_value(struct writer *w, struct cursor in);
-static bool put_value(struct writer *w, struct cursor in);
 
 static bool
 read_varint(struct cursor *in, uint64_t *value)
