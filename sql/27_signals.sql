@@ -74,6 +74,19 @@ select wiggle.signal(wt.id('items'), 'turn', '1'), wiggle.signal(wt.id('items'),
 select wiggle.signal(wt.id('items'), 'turn'), wt.refusal(format('select wiggle.signal(%L, ''turn'')', wt.id('items')));
 select wt.drain('{sw3}'), wt.show('items');
 
+-- Behind the wait, or its escalation, a child is started; a child's own last wait
+-- moves its parent. (The escalation's node is the first of the graph's.)
+select wt.register('{"workflow":"sk","version":1,"steps":[{"await_signal":"last","timeout":"10s"}]}');
+select created from wiggle.register('{"name":"sp","version":1,"startNode":"s","nodes":[{"id":"a","kind":"SUB_WORKFLOW","name":"late","activity":"sk","next":"e"},{"id":"s","kind":"SIGNAL","name":"call","sleepMillis":10000,"next":"n","altNext":"a"},{"id":"n","kind":"SUB_WORKFLOW","name":"kin","activity":"sk","next":"e"},{"id":"e","kind":"END","success":true}]}');
+select wt.at(200);
+select wt.start('sp1', 'sp'), wt.start('sp2', 'sp'), wiggle.signal(wt.id('sp1'), 'call'), wt.marks('sp1');
+insert into wt.instance select 'sk1', instance_id from wiggle.pending_signals() where signal = 'last';
+select wiggle.signal(wt.id('sk1'), 'last', '{"k":1}'), wt.show('sk1'), wt.show('sp1');
+select wt.at(210);
+select wt.await('exists (select from wiggle.pending_signals() where signal = ''last'')'), wt.marks('sp2');
+select wt.at(220);
+select wt.await('(select status from wiggle.instance(wt.id(''sp2''))) = ''FAILED'''), wt.show('sp2');
+
 -- Only a wait for a signal takes one, no other token of that name.
 select wt.register('{"workflow":"sn","version":1,"steps":[{"fork":{"a":[{"task":"knock"}],"b":[{"sub_workflow":{"name":"bell","workflow":"sg"}}],"c":[{"sleep":{"for":"1h","name":"nap"}}],"d":[{"gate":"shut"}]}}]}');
 select wt.handle('shut', 'false'), wt.start('deaf', 'sn'), wt.drain('{sn}', 1), wt.claim('held', 'sn'), wt.marks('deaf');
