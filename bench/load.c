@@ -7,11 +7,13 @@
  *	load single     --server H:P --workflow W --count N
  *
  * Each prints one JSON object. A virtual worker has one call in flight at any
- * time; --run makes it report so many steps at once, from the claimed one on. Every refusal is counted and makes the exit status 1: a figure reached
- * by work that was not done is no figure.
+ * time; --run makes it report so many steps at once, from the claimed one on.
+ * Every refusal is counted and makes the exit status 1: a figure reached by work
+ * that was not done is no figure.
  */
 #include <err.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -215,7 +217,7 @@ worker_report(struct worker *w)
 	Com__Wiggle__Proto__StepResult *steps[MAX_RUN];
 	uint8_t		contexts[MAX_RUN][CONTEXT_MAX];
 	char		nodes[MAX_RUN][16];
-	int			first = w->bench->options->run > 1 ? atoi(w->node + 1) : 0;
+	int			first = w->bench->options->run > 1 ? number("run's first node", w->node + 1, INT_MAX - MAX_RUN) : 0;
 
 	for (int i = 0; i < w->bench->options->run; i++)
 	{
