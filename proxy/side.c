@@ -115,6 +115,7 @@ line_of(struct side_pool *pool, const struct question *question)
 		case SQL_CURSOR_READ:
 		case SQL_CURSOR_REGISTER:
 		case SQL_CURSOR_ACK:
+		case SQL_FORGET_CONSUMER:
 			return &pool->lines[LINE_EVENTS];
 		default:
 			return &pool->lines[LINE_QUICK];
