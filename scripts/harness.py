@@ -74,6 +74,10 @@ class Cluster:
         return self._file("password")
 
     @property
+    def postmaster(self):
+        return int(self._file("data/postmaster.pid").split()[0])
+
+    @property
     def socket(self):
         return os.readlink(os.path.join(self.folder, "socket"))
 
