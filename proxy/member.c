@@ -129,11 +129,11 @@ left_home(struct question *question, const PGresult *result, const struct refusa
 static void
 ask_leave(void)
 {
+	/* Not told, or told twice: the row is gone, or ends by its age. */
 	leave = (struct question) {
 		.statement = SQL_NODE_LEAVE,
 		.nparams = 1,
 		.params = {id},
-		.writes = true,
 		.done = left_home,
 	};
 	left = shard_ask(home(), &leave) != SUBMIT_OK;
