@@ -457,17 +457,17 @@ class Check:
                                                 is distinct from (r.status, r.termination_reason, r.error, r.context)""", "p%d\\_%%" % self.round.seed):
                 wrong.append("%s is not what it was when it ended" % row["id"])
             return wrong
-        # A reload makes the clock worker look: everything has ended and everything was read.
-        self.main.rows("select pg_reload_conf()")
         left = {}
 
         def gone():
+            # Everything has ended and everything was read.
+            self.round.age(self.main)
             [row] = self.main.rows("select " + ", ".join("(select count(*) from wiggle.%s) as %s" % (table, table) for table in (
                 "wf_instance", "wf_token", "wf_scope", "wf_comp_log", "wf_ready", "wf_lease", "wf_timer", "wf_event")))
             left.update(row)
             return all(count == "0" for count in row.values())
         try:
-            wait_for(gone, 20, "an empty database")
+            wait_for(gone, 60, "an empty database")
         except TimeoutError as error:
             wrong.append("%s: %s" % (error, left))
         return wrong
