@@ -58,6 +58,13 @@ extern bool call_has_room(const struct call *call, size_t bytes);
 #define CALL_PREFIX 5
 extern void call_reply(struct call *call, uint8_t *message, size_t len);
 
+/*
+ * For calls whose replies are a stream: queue one message of it, in the manner of
+ * call_reply, and go on. False when the call ended instead because the client
+ * does not read: it is gone, without the cancel callback.
+ */
+extern bool call_send(struct call *call, uint8_t *message, size_t len);
+
 /* Answer with a status and a message for a person (UTF-8, any length up to
  * 1 KiB; percent-coded on the wire). The call is gone on return. */
 extern void call_fail(struct call *call, enum grpc_status status, const char *fmt,...)
@@ -74,5 +81,17 @@ struct method
 	void		(*start) (struct call *call);
 };
 extern const struct method *method_find(const char *name, size_t len);
+
+/* Wiggle's own calls are unary, all of them. */
+enum method_shape
+{
+	METHOD_UNARY,				/* one request, one reply */
+	METHOD_WATCH,				/* one request; replies by call_send, the end by call_fail */
+	METHOD_CHAT					/* start() runs for each request and sends its reply before it
+								 * returns; the client's end ends the call with OK */
+};
+
+/* gRPC's own services, by the whole path. */
+extern const struct method *method_find_standard(const char *path, size_t len, enum method_shape *shape);
 
 #endif							/* WIGGLE_PROXY_CALL_H */

@@ -535,7 +535,10 @@ drain_conns(void)
 		if (c->lingering)
 			continue;
 		if (c->greeted)
+		{
+			stream_drain(c);
 			h2_shutdown_notice(c);
+		}
 		else
 			conn_doom(c, "the server is about to end");
 	}

@@ -1,6 +1,6 @@
 /*
  * grpc_frame.c
- *	  The one message of a unary call, out of the bytes of DATA frames.
+ *	  A message of a call, out of the bytes of DATA frames.
  */
 #include "grpc_frame.h"
 
@@ -12,7 +12,7 @@ check_prefix(struct grpc_frame *frame, size_t max)
 	frame->length = (uint32_t) p[1] << 24 | (uint32_t) p[2] << 16 | (uint32_t) p[3] << 8 | p[4];
 	if (p[0] > 1)
 		return GRPC_FRAME_BAD_FLAG;
-	if (p[0] == 1)
+	if (p[0] == 1 && !frame->takes_compressed)
 		return GRPC_FRAME_COMPRESSED;
 	if (frame->length > max)
 		return GRPC_FRAME_TOO_LARGE;

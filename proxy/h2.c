@@ -14,6 +14,7 @@
 
 #define STREAM_WINDOW		(1 << 20)
 #define CONNECTION_WINDOW	(4 << 20)
+#define CODED_BYTES			3072	/* a status's message, percent-coded */
 
 static nghttp2_session_callbacks *callbacks;
 static nghttp2_option *option;
@@ -161,6 +162,20 @@ on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user_d
 #define NV_COPY(n, v, v_len) \
 	{(uint8_t *) (n), (uint8_t *) (v), sizeof(n) - 1, v_len, NGHTTP2_NV_FLAG_NO_COPY_NAME}
 
+static void
+submit_trailer(nghttp2_session *session, int32_t stream_id, const struct call *call)
+{
+	const char *status = status_text[call->status];
+	char		coded[CODED_BYTES];
+	size_t		coded_len = grpc_message_encode(call->trailer != NULL ? call->trailer : "", coded, sizeof(coded));
+	nghttp2_nv	trailer[] = {
+		NV("grpc-status", status, strlen(status)),
+		NV_COPY("grpc-message", coded, coded_len),
+	};
+
+	nghttp2_submit_trailer(session, stream_id, trailer, call->trailer != NULL ? 2 : 1);
+}
+
 static ssize_t
 read_reply(nghttp2_session *session, int32_t stream_id, uint8_t *out, size_t cap,
 		   uint32_t *flags, nghttp2_data_source *source, void *user_data)
@@ -169,20 +184,19 @@ read_reply(nghttp2_session *session, int32_t stream_id, uint8_t *out, size_t cap
 	size_t		left = call->reply_len - call->reply_sent;
 	size_t		n = left < cap ? left : cap;
 
-	memcpy(out, call->reply + call->reply_sent, n);
+	if (n > 0)
+		memcpy(out, call->reply + call->reply_sent, n);
 	call->reply_sent += n;
 	conn_unsent_taken(user_data, n);
-	if (n == left)
-	{
-		const char *status = status_text[GRPC_OK];
-		nghttp2_nv	trailer = NV("grpc-status", status, 1);
-
-		free(call->reply);
-		call->reply = NULL;
-		call->reply_len = call->reply_sent = 0;
-		*flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
-		nghttp2_submit_trailer(session, stream_id, &trailer, 1);
-	}
+	if (n < left)
+		return (ssize_t) n;
+	free(call->reply);
+	call->reply = NULL;
+	call->reply_len = call->reply_sent = 0;
+	if (call->state != CALL_ANSWERED)
+		return n > 0 ? (ssize_t) n : NGHTTP2_ERR_DEFERRED;
+	*flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
+	submit_trailer(session, stream_id, call);
 	return (ssize_t) n;
 }
 
@@ -192,10 +206,18 @@ h2_submit_reply(struct call *call)
 	static const nghttp2_nv head[] = {
 		NV(":status", "200", 3),
 		NV("content-type", "application/grpc", 16),
+		NV("grpc-encoding", "gzip", 4),
 	};
 	nghttp2_data_provider provider = {.source.ptr = call, .read_callback = read_reply};
 
-	nghttp2_submit_response(call->conn->session, call->id, head, sizeof(head) / sizeof(head[0]), &provider);
+	nghttp2_submit_response(call->conn->session, call->id, head, call->gzipped ? 3 : 2, &provider);
+	conn_mark_dirty(call->conn);
+}
+
+void
+h2_resume(struct call *call)
+{
+	nghttp2_session_resume_data(call->conn->session, call->id);
 	conn_mark_dirty(call->conn);
 }
 
@@ -204,14 +226,14 @@ h2_submit_refusal(struct call *call, uint16_t http_status, const char *message)
 {
 	const char *http = http_status == 415 ? "415" : http_status == 405 ? "405" : "200";
 	const char *status = status_text[call->status];
-	char		coded[3072];
+	char		coded[CODED_BYTES];
 	size_t		coded_len = grpc_message_encode(message, coded, sizeof(coded));
 	nghttp2_nv	head[] = {
 		NV(":status", http, 3),
 		NV("content-type", "application/grpc", 16),
 		NV("grpc-status", status, strlen(status)),
 		NV_COPY("grpc-message", coded, coded_len),
-		NV("grpc-accept-encoding", "identity", 8),
+		NV("grpc-accept-encoding", "identity,gzip", 13),
 	};
 	size_t		count = sizeof(head) / sizeof(head[0]);
 

@@ -27,8 +27,10 @@ extern size_t h2_send(struct conn *conn, uint8_t *out, size_t cap);
 /* Nothing more is to be sent or received, ever. */
 extern bool h2_finished(const struct conn *conn);
 
-/* Queue an answer; the call's reply, status and state are set. */
+/* Queue an answer; the call's reply, status and state are set. Of a stream: queue its
+ * first message, after which h2_resume tells of more, or of its end. */
 extern void h2_submit_reply(struct call *call);
+extern void h2_resume(struct call *call);
 extern void h2_submit_refusal(struct call *call, uint16_t http_status, const char *message);
 
 /* Return window credit of a stream that is open, or of the connection alone. */

@@ -161,12 +161,31 @@ message_request(struct call *call, const ProtobufCMessageDescriptor *type)
 	return message;
 }
 
+static uint8_t *
+pack(const ProtobufCMessage *message, size_t *len)
+{
+	uint8_t    *reply;
+
+	*len = protobuf_c_message_get_packed_size(message);
+	reply = xmalloc(CALL_PREFIX + *len);
+	protobuf_c_message_pack(message, reply + CALL_PREFIX);
+	return reply;
+}
+
 void
 message_reply(struct call *call, const ProtobufCMessage *message)
 {
-	size_t		len = protobuf_c_message_get_packed_size(message);
-	uint8_t    *reply = xmalloc(CALL_PREFIX + len);
+	size_t		len;
+	uint8_t    *reply = pack(message, &len);
 
-	protobuf_c_message_pack(message, reply + CALL_PREFIX);
 	call_reply(call, reply, len);
+}
+
+bool
+message_send(struct call *call, const ProtobufCMessage *message)
+{
+	size_t		len;
+	uint8_t    *reply = pack(message, &len);
+
+	return call_send(call, reply, len);
 }

@@ -36,4 +36,7 @@ extern ProtobufCMessage *message_request(struct call *call,
 /* Pack and answer; the message stays the caller's. */
 extern void message_reply(struct call *call, const ProtobufCMessage *message);
 
+/* The same with one message of a stream; see call_send. */
+extern bool message_send(struct call *call, const ProtobufCMessage *message);
+
 #endif							/* WIGGLE_PROXY_MESSAGE_H */

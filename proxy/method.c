@@ -9,6 +9,8 @@
 #include "rpc_definition.h"
 #include "rpc_event.h"
 #include "rpc_instance.h"
+#include "rpc_probe.h"
+#include "rpc_reflection.h"
 #include "rpc_schedule.h"
 #include "rpc_stats.h"
 #include "rpc_task.h"
@@ -50,6 +52,33 @@ method_find(const char *name, size_t len)
 	{
 		if (strlen(methods[i].name) == len && memcmp(methods[i].name, name, len) == 0)
 			return &methods[i];
+	}
+	return NULL;
+}
+
+static const struct
+{
+	struct method method;
+	enum method_shape shape;
+}			standard[] = {
+	{{"grpc.health.v1.Health/Check", rpc_probe_check}, METHOD_UNARY},
+	{{"grpc.health.v1.Health/Watch", rpc_probe_watch}, METHOD_WATCH},
+	{{"grpc.reflection.v1.ServerReflection/ServerReflectionInfo", rpc_reflection}, METHOD_CHAT},
+	{{"grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", rpc_reflection}, METHOD_CHAT},
+};
+
+const struct method *
+method_find_standard(const char *path, size_t len, enum method_shape *shape)
+{
+	for (size_t i = 0; i < sizeof(standard) / sizeof(standard[0]); i++)
+	{
+		const char *name = standard[i].method.name;
+
+		if (len > 0 && *path == '/' && strlen(name) == len - 1 && memcmp(name, path + 1, len - 1) == 0)
+		{
+			*shape = standard[i].shape;
+			return &standard[i].method;
+		}
 	}
 	return NULL;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "config.h"
+#include "grpc_gzip.h"
 #include "grpc_header.h"
 #include "h2.h"
 #include "metrics.h"
@@ -22,6 +23,12 @@
 #define MESSAGE_BYTES		1024
 /* A handler that asked call_has_room stays below this many times the bound. */
 #define UNSENT_EXCESS		4
+/*
+ * Every client says that it takes gzip; one that sends it tells that its link is
+ * narrow. To the others only such replies are compressed that cost more to carry.
+ */
+#define GZIP_REPLY			65536
+#define GZIP_REPLY_IN_KIND	1024
 
 #define NO_TIMEOUT			UINT64_MAX
 #define METHODS				64
@@ -61,7 +68,7 @@ static void
 count_answer(const struct call *call)
 {
 	metric_add(outcomes[call->status], 1);
-	if (call->method != NULL)
+	if (call->method != NULL && call->shape == METHOD_UNARY)
 		metric_observe(duration_of(call->method), uv_hrtime() / 1000 - call->started_us);
 }
 
@@ -116,7 +123,13 @@ refuse(struct call *call, enum grpc_status status, uint16_t http_status, const c
 	set_answered(call);
 	call->status = status;
 	count_answer(call);
-	h2_submit_refusal(call, http_status, message);
+	if (!call->streaming)
+		h2_submit_refusal(call, http_status, message);
+	else
+	{
+		call->trailer = xstrdup(message);
+		h2_resume(call);
+	}
 }
 
 /* A message that is cut is not cut within a character. */
@@ -200,6 +213,7 @@ stream_close(struct call *call)
 	}
 	conn_unsent_taken(conn, call->reply_len - call->reply_sent);
 	free(call->reply);
+	free(call->trailer);
 	if (call->prev != NULL)
 		call->prev->next = call->next;
 	else
@@ -231,11 +245,24 @@ take_path(struct call *call, const char *value, size_t len)
 
 	call->pathed = true;
 	if (!grpc_path_split(value, len, &method, &method_len))
-		refuse_later(call, GRPC_UNIMPLEMENTED, 200,
-					 "unknown service: this server has com.wiggle.proto.WiggleControlPlane only");
+	{
+		call->method = method_find_standard(value, len, &call->shape);
+		if (call->method == NULL)
+			refuse_later(call, GRPC_UNIMPLEMENTED, 200, "unknown service or method: this server has"
+						 " com.wiggle.proto.WiggleControlPlane, grpc.health.v1.Health and grpc.reflection");
+	}
 	else if ((call->method = method_find(method, method_len)) == NULL || call->method->start == NULL)
 		refuse_later(call, GRPC_UNIMPLEMENTED, 200,
 					 "this server has no such method of com.wiggle.proto.WiggleControlPlane");
+}
+
+static void
+take_encoding(struct call *call, const char *value, size_t len)
+{
+	if (len == 4 && memcmp(value, "gzip", 4) == 0)
+		call->frame.takes_compressed = true;
+	else if (len != 8 || memcmp(value, "identity", 8) != 0)
+		refuse_later(call, GRPC_UNIMPLEMENTED, 200, "the grpc-encoding is neither identity nor gzip");
 }
 
 #define IS(literal) (name_len == sizeof(literal) - 1 && memcmp(name, literal, sizeof(literal) - 1) == 0)
@@ -269,16 +296,28 @@ stream_header(struct call *call, const uint8_t *name, size_t name_len,
 			refuse_later(call, GRPC_INVALID_ARGUMENT, 200,
 						 "grpc-timeout is not up to eight digits and a unit of H M S m u n");
 	}
+	else if (IS("grpc-encoding"))
+		take_encoding(call, text, value_len);
+	else if (IS("grpc-accept-encoding"))
+		call->accepts_gzip = grpc_gzip_accepted(text, value_len);
 	return true;
 }
 
 static void deadline_passed(struct deadline *d);
 
+/* For the next message of the request, at most up to the call's deadline. */
+static void
+await_message(struct call *call)
+{
+	uint64_t	by = loop_now() + RECEIVE_MS;
+
+	deadline_set(&call->deadline, call->deadline_at != 0 && call->deadline_at < by ? call->deadline_at : by,
+				 deadline_passed);
+}
+
 void
 stream_headers_end(struct call *call, bool end_stream)
 {
-	uint64_t	now = loop_now();
-
 	if (call->state != CALL_HEADERS)
 		return;
 	call->state = CALL_BODY;
@@ -295,10 +334,8 @@ stream_headers_end(struct call *call, bool end_stream)
 		return;
 	}
 	if (call->timeout_ms != NO_TIMEOUT)
-		call->deadline_at = now + call->timeout_ms;
-	deadline_set(&call->deadline,
-				 call->deadline_at != 0 && call->timeout_ms < RECEIVE_MS ? call->deadline_at : now + RECEIVE_MS,
-				 deadline_passed);
+		call->deadline_at = loop_now() + call->timeout_ms;
+	await_message(call);
 	if (end_stream)
 		stream_end(call);
 }
@@ -316,8 +353,7 @@ refuse_frame(struct call *call, enum grpc_frame_state state)
 					   call->frame.length, (long long) config.max_message_bytes);
 			break;
 		case GRPC_FRAME_COMPRESSED:
-			refuse(call, GRPC_UNIMPLEMENTED, 200,
-				   "compressed messages are not understood; send them with identity encoding");
+			refuse(call, GRPC_INTERNAL, 200, "the message is marked as compressed, but no grpc-encoding is named");
 			break;
 		case GRPC_FRAME_BAD_FLAG:
 			refuse(call, GRPC_INTERNAL, 200, "the request does not begin with a gRPC message prefix");
@@ -328,11 +364,102 @@ refuse_frame(struct call *call, enum grpc_frame_state state)
 	}
 }
 
+/* The frame's state after the bytes; false when the call was refused for them. */
+static bool
+feed(struct call *call, const uint8_t *data, size_t len)
+{
+	enum grpc_frame_state state = grpc_frame_feed(&call->frame, data, len, (size_t) config.max_message_bytes);
+
+	charge_body(call);
+	if (state > GRPC_FRAME_WHOLE)
+		refuse_frame(call, state);
+	else if (request_bytes > (size_t) config.max_request_bytes)
+		refuse(call, GRPC_RESOURCE_EXHAUSTED, 200,
+			   "the server holds too many requests (WIGGLE_MAX_REQUEST_BYTES); try again later");
+	return call->state == CALL_BODY;
+}
+
+/* A whole compressed message becomes what it was; false when the call was refused. */
+static bool
+inflate_body(struct call *call)
+{
+	struct buf *body = &call->frame.body;
+	struct buf	plain = BUF_INIT;
+
+	switch (grpc_gunzip(body->data, body->len, (size_t) config.max_message_bytes, &plain))
+	{
+		case GUNZIP_DONE:
+			buf_free(body);
+			*body = plain;
+			charge_body(call);
+			return true;
+		case GUNZIP_TOO_LARGE:
+			refuse_fmt(call, GRPC_RESOURCE_EXHAUSTED,
+					   "the request has more than the %lld bytes that are taken (WIGGLE_MAX_MESSAGE_BYTES), uncompressed",
+					   (long long) config.max_message_bytes);
+			return false;
+		case GUNZIP_MALFORMED:
+			break;
+	}
+	refuse(call, GRPC_INTERNAL, 200, "the request message cannot be uncompressed: it is no whole gzip stream");
+	return false;
+}
+
+static bool
+take_body(struct call *call)
+{
+	return !grpc_frame_compressed(&call->frame) || inflate_body(call);
+}
+
+/* Each whole message of a chat is answered as it comes. */
+static void
+chat(struct call *call, const uint8_t *data, size_t len)
+{
+	while (len > 0)
+	{
+		size_t		missing = grpc_frame_missing(&call->frame);
+		size_t		n = len < missing ? len : missing;
+
+		if (!feed(call, data, n))
+			return;
+		data += n;
+		len -= n;
+		if (call->frame.state != GRPC_FRAME_WHOLE)
+			continue;
+		if (take_body(call))
+			call->method->start(call);
+		if (call->state != CALL_BODY)
+			return;
+		grpc_frame_reset(&call->frame);
+		charge_body(call);
+		await_message(call);
+	}
+}
+
+static void
+end_chat(struct call *call)
+{
+	set_answered(call);
+	call->status = GRPC_OK;
+	count_answer(call);
+	if (call->streaming)
+		h2_resume(call);
+	else
+		h2_submit_reply(call);
+}
+
+void
+stream_drain(struct conn *conn)
+{
+	for (struct call *c = conn->calls; c != NULL; c = c->next)
+		if (c->state == CALL_BODY && c->shape == METHOD_CHAT)
+			refuse(c, GRPC_UNAVAILABLE, 200, "the server is about to end");
+}
+
 void
 stream_data(struct call *call, const uint8_t *data, size_t len)
 {
 	struct conn *conn = call->conn;
-	enum grpc_frame_state state;
 
 	if (call->state == CALL_BODY && conn->waiting > (size_t) config.max_request_conn_bytes)
 	{
@@ -343,14 +470,10 @@ stream_data(struct call *call, const uint8_t *data, size_t len)
 		h2_consume(call, len);
 	if (call->state != CALL_BODY)
 		return;
-
-	state = grpc_frame_feed(&call->frame, data, len, (size_t) config.max_message_bytes);
-	charge_body(call);
-	if (state > GRPC_FRAME_WHOLE)
-		refuse_frame(call, state);
-	else if (request_bytes > (size_t) config.max_request_bytes)
-		refuse(call, GRPC_RESOURCE_EXHAUSTED, 200,
-			   "the server holds too many requests (WIGGLE_MAX_REQUEST_BYTES); try again later");
+	if (call->shape == METHOD_CHAT)
+		chat(call, data, len);
+	else
+		feed(call, data, len);
 }
 
 static bool
@@ -367,6 +490,11 @@ stream_end(struct call *call)
 {
 	if (call->state != CALL_BODY)
 		return;
+	if (call->shape == METHOD_CHAT && call->frame.have == 0)
+	{
+		end_chat(call);
+		return;
+	}
 	if (call->frame.state != GRPC_FRAME_WHOLE)
 	{
 		refuse(call, GRPC_INTERNAL, 200, call->frame.have == 0
@@ -381,6 +509,8 @@ stream_end(struct call *call)
 			   "(WIGGLE_MAX_UNSENT_CONN_BYTES, WIGGLE_MAX_UNSENT_BYTES); read them first");
 		return;
 	}
+	if (!take_body(call))
+		return;
 	call->state = CALL_OWNED;
 	call->conn->waiting += call->frame.body.len;
 	if (call->deadline_at != 0)
@@ -444,29 +574,96 @@ call_has_room(const struct call *call, size_t bytes)
 	return unsent_below(call->conn, bytes, 1);
 }
 
-void
-call_reply(struct call *call, uint8_t *message, size_t len)
+/* Does a reply fit beside those that the client has yet to read? */
+static bool
+fits(const struct call *call, size_t len)
 {
-	if (len > UINT32_MAX || (len > SMALL_REPLY && call->conn->unsent > 0 &&
-							 !unsent_below(call->conn, len, UNSENT_EXCESS)))
-	{
-		free(message);
-		refuse_fmt(call, GRPC_RESOURCE_EXHAUSTED,
-				   "a reply of %zu bytes does not fit beside those that wait to be read", len);
-		return;
-	}
-	set_answered(call);
-	message[0] = 0;
+	return len <= UINT32_MAX && (len <= SMALL_REPLY || call->conn->unsent == 0 ||
+								 unsent_below(call->conn, len, UNSENT_EXCESS));
+}
+
+static void
+refuse_unread(struct call *call, uint8_t *message, size_t len)
+{
+	free(message);
+	refuse_fmt(call, GRPC_RESOURCE_EXHAUSTED,
+			   "a reply of %zu bytes does not fit beside those that wait to be read", len);
+}
+
+static void
+write_prefix(uint8_t *message, bool compressed, size_t len)
+{
+	message[0] = compressed;
 	message[1] = (uint8_t) (len >> 24);
 	message[2] = (uint8_t) (len >> 16);
 	message[3] = (uint8_t) (len >> 8);
 	message[4] = (uint8_t) len;
+}
+
+static void
+compress_reply(struct call *call, uint8_t **message, size_t *len)
+{
+	struct buf	gzip = BUF_INIT;
+
+	buf_reserve(&gzip, CALL_PREFIX);
+	gzip.len = CALL_PREFIX;
+	call->gzipped = grpc_gzip(*message + CALL_PREFIX, *len, &gzip);
+	if (!call->gzipped)
+	{
+		buf_free(&gzip);
+		return;
+	}
+	free(*message);
+	*len = gzip.len - CALL_PREFIX;
+	*message = gzip.data;
+}
+
+void
+call_reply(struct call *call, uint8_t *message, size_t len)
+{
+	if (!fits(call, len))
+	{
+		refuse_unread(call, message, len);
+		return;
+	}
+	set_answered(call);
+	if (call->accepts_gzip && len >= (call->frame.takes_compressed ? GZIP_REPLY_IN_KIND : GZIP_REPLY))
+		compress_reply(call, &message, &len);
+	write_prefix(message, call->gzipped, len);
 	call->reply = message;
 	call->reply_len = CALL_PREFIX + len;
 	call->status = GRPC_OK;
 	count_answer(call);
 	conn_unsent_add(call->conn, call->reply_len);
 	h2_submit_reply(call);
+}
+
+bool
+call_send(struct call *call, uint8_t *message, size_t len)
+{
+	if (!unsent_below(call->conn, len, 1))
+	{
+		refuse_unread(call, message, len);
+		return false;
+	}
+	write_prefix(message, false, len);
+	len += CALL_PREFIX;
+	if (call->reply == NULL)
+		call->reply = message;
+	else
+	{
+		call->reply = xrealloc(call->reply, call->reply_len + len);
+		memcpy(call->reply + call->reply_len, message, len);
+		free(message);
+	}
+	call->reply_len += len;
+	conn_unsent_add(call->conn, len);
+	if (call->streaming)
+		h2_resume(call);
+	else
+		h2_submit_reply(call);
+	call->streaming = true;
+	return true;
 }
 
 void

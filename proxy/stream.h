@@ -31,11 +31,13 @@ struct call
 
 	/* request */
 	const struct method *method;
+	enum method_shape shape;
 	const char *refusal;		/* literal; the first thing wrong with the headers */
 	enum grpc_status refusal_status;
 	uint16_t	http_status;	/* of the refusal */
 	bool		typed;			/* a content-type that is gRPC's came */
 	bool		pathed;			/* :path came */
+	bool		accepts_gzip;	/* for the reply */
 	size_t		header_bytes;
 	uint64_t	timeout_ms;		/* of grpc-timeout; UINT64_MAX = none */
 	struct grpc_frame frame;
@@ -53,6 +55,9 @@ struct call
 	uint8_t    *reply;			/* prefix and message */
 	size_t		reply_len;
 	size_t		reply_sent;
+	bool		gzipped;		/* the reply's message is */
+	bool		streaming;		/* reply messages were sent: the head is out, or about to be */
+	char	   *trailer;		/* the status's message, when it is to follow some */
 	enum grpc_status status;
 };
 
@@ -69,6 +74,9 @@ extern void stream_end(struct call *call);
 
 /* The stream is gone; frees the call, telling its handler if it has one. */
 extern void stream_close(struct call *call);
+
+/* The drain has begun: end the connection's calls that would go on for as long as the client likes. */
+extern void stream_drain(struct conn *conn);
 
 /* Bytes of requests that are in memory, of all connections. */
 extern size_t stream_request_bytes(void);

@@ -14,6 +14,7 @@
 #include "random.h"
 #include "rpc_event.h"
 #include "rpc_instance.h"
+#include "rpc_probe.h"
 #include "shard.h"
 #include "shards.h"
 #include "topology.h"
@@ -101,6 +102,7 @@ work_start(void (*on_opened) (void), void (*on_failed) (const char *reason), str
 	tell_opened = on_opened;
 	tell_failed = on_failed;
 	srandom((unsigned) random_u64());
+	rpc_probe_open();
 	poller_start();
 	member_start();
 	outbox_start();

@@ -24,8 +24,12 @@ def generate():
     out = os.path.join(AREA, "gen")
     shutil.rmtree(out, ignore_errors=True)
     os.makedirs(out)
-    subprocess.run(["protoc", "-I", os.path.join(TREE, "proxy", "proto"), "-I", "/usr/include",
-                    "--python_out", out, "wiggle.proto"], check=True)
+    proto = os.path.join(TREE, "proxy", "proto")
+    # gRPC's own protocols lose their folders, whose names are those of grpcio's package.
+    for path in ("grpc/health/v1/health.proto", "grpc/reflection/v1/reflection.proto"):
+        shutil.copy(os.path.join(proto, path), out)
+    subprocess.run(["protoc", "-I", proto, "-I", out, "-I", "/usr/include", "--python_out", out,
+                    "wiggle.proto", "health.proto", "reflection.proto"], check=True)
 
 
 def logs_are_clean():
