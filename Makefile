@@ -144,6 +144,10 @@ list-sources:
 installcheck: need-server-headers
 	+@$(EXT_MAKE) installcheck REGRESS='$(REGRESS)' ISOLATION='$(ISOLATION)'
 
+# Published clients and tools; AREAS= names some of regress/interop/*.py.
+interop: all
+	@scripts/interop $(AREAS)
+
 lint:
 	@regress/lint/run
 
@@ -175,6 +179,7 @@ help:
 ##                  check-property, check-tap, check-client
 ## make soak        what takes half an hour: schedules in real time, many cancels
 ## make installcheck  SQL and isolation tests against a running server
+## make interop     published gRPC clients and tools against a proxy over two shards
 ## make lint        clang-tidy, cppcheck, format, layers, banned names
 ## make bench       measure against pgbench on the same cluster
 ## make asan        programs, unit and client tests under the sanitizers

@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -410,6 +411,17 @@ on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 	*buf = uv_buf_init(data, sizeof(data));
 }
 
+/* Does the first line end in HTTP/1.0 or HTTP/1.1? */
+static bool
+is_http1(const char *data, size_t len)
+{
+	static const char version[] = " HTTP/1.";
+	const char *end = memchr(data, '\r', len);
+
+	return end != NULL && end - data > (ptrdiff_t) sizeof(version) &&
+		memcmp(end - sizeof(version), version, sizeof(version) - 1) == 0;
+}
+
 /* Someone speaks HTTP/1 to us: an answer that a person can read. */
 static void
 refuse_http1(struct conn *conn)
@@ -444,7 +456,7 @@ on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
 	metric_add(bytes_in, nread);
 	if (h2_receive(conn, (const uint8_t *) buf->base, (size_t) nread, &reason))
 		return;
-	if (!conn->heard && buf->base[0] >= 'A' && buf->base[0] <= 'Z')
+	if (!conn->heard && is_http1(buf->base, (size_t) nread))
 		refuse_http1(conn);
 	else if (conn->heard)
 		h2_calm_down(conn);

@@ -80,8 +80,7 @@ class Envelope(WireTest):
 
     def test_paths(self):
         raw = self.connect()
-        for path in ("/", "/x", SERVICE, SERVICE + "NoSuchCall", "/grpc.health.v1.Health/Nothing",
-                     "grpc.health.v1.Health/Check", "/" + "x" * 10000):
+        for path in ("/", "/x", SERVICE, SERVICE + "NoSuchCall", "/grpc.health.v1.Health/Nothing", "/" + "x" * 10000):
             with self.subTest(path=path[:60]):
                 self.assertEqual(raw.status(request(path=path)), UNIMPLEMENTED)
         self.assertEqual(raw.status(), OK)

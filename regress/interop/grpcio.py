@@ -1,0 +1,45 @@
+"""gRPC's own Python packages for reflection and health."""
+import sys
+
+import grpc
+
+
+def pieces(site):
+    """Import them from where tools.sh put them; grpcio itself is Debian's."""
+    path = site.tool("python")
+    if path not in sys.path:
+        sys.path.insert(0, path)
+
+
+def reflection(site):
+    pieces(site)
+    from google.protobuf.descriptor_pool import DescriptorPool
+    from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
+    with grpc.insecure_channel(site.address) as channel:
+        database = ProtoReflectionDescriptorDatabase(channel)
+        assert "com.wiggle.proto.WiggleControlPlane" in database.get_services()
+        pool = DescriptorPool(database)
+        service = pool.FindServiceByName("com.wiggle.proto.WiggleControlPlane")
+        assert service.methods_by_name["PollTasks"].output_type.name == "TaskList"
+        assert pool.FindMessageTypeByName("google.protobuf.Value").fields_by_name["struct_value"]
+
+
+def health(site):
+    pieces(site)
+    from grpc_health.v1 import health_pb2, health_pb2_grpc
+    with grpc.insecure_channel(site.address) as channel:
+        stub = health_pb2_grpc.HealthStub(channel)
+        request = health_pb2.HealthCheckRequest(service="")
+        assert stub.Check(request, timeout=60).status == health_pb2.HealthCheckResponse.SERVING
+        call = stub.Watch(request, timeout=60)
+        assert next(call).status == health_pb2.HealthCheckResponse.SERVING
+        call.cancel()
+        unknown = stub.Watch(health_pb2.HealthCheckRequest(service="x"), timeout=60)
+        assert next(unknown).status == health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
+        unknown.cancel()
+
+
+CHECKS = [
+    ("grpcio-reflection builds the protocol", reflection),
+    ("grpcio-health-checking: Check and Watch", health),
+]
