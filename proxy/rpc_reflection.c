@@ -20,23 +20,35 @@ typedef Grpc__Reflection__V1__ServiceResponse Service;
 #define ASKED(what)		GRPC__REFLECTION__V1__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_##what
 #define ANSWERED(what)	GRPC__REFLECTION__V1__SERVER_REFLECTION_RESPONSE__MESSAGE_RESPONSE_##what
 
+static Response
+reply_to(Request *request)
+{
+	Response	reply = GRPC__REFLECTION__V1__SERVER_REFLECTION_RESPONSE__INIT;
+
+	reply.valid_host = request->host;
+	reply.original_request = request;
+	return reply;
+}
+
 static void
-send_error(struct call *call, Response *reply, enum grpc_status status, const char *message)
+send_error(struct call *call, Request *request, enum grpc_status status, const char *message)
 {
 	Grpc__Reflection__V1__ErrorResponse error = GRPC__REFLECTION__V1__ERROR_RESPONSE__INIT;
+	Response	reply = reply_to(request);
 
 	error.error_code = status;
 	error.error_message = (char *) message;
-	reply->message_response_case = ANSWERED(ERROR_RESPONSE);
-	reply->error_response = &error;
-	message_send(call, &reply->base);
+	reply.message_response_case = ANSWERED(ERROR_RESPONSE);
+	reply.error_response = &error;
+	message_send(call, &reply.base);
 }
 
 /* The file, then what it imports: every client can build them in the reverse order. */
 static void
-send_file(struct call *call, Response *reply, int file, const char *what, const char *name)
+send_file(struct call *call, Request *request, int file, const char *what, const char *name)
 {
 	Grpc__Reflection__V1__FileDescriptorResponse answer = GRPC__REFLECTION__V1__FILE_DESCRIPTOR_RESPONSE__INIT;
+	Response	reply = reply_to(request);
 	ProtobufCBinaryData bytes[DESCRIPTOR_FILES];
 	bool		wanted[DESCRIPTOR_FILES] = {false};
 	char		message[256];
@@ -44,7 +56,7 @@ send_file(struct call *call, Response *reply, int file, const char *what, const 
 	if (file < 0)
 	{
 		snprintf(message, sizeof(message), "%s not found: %.150s", what, name);
-		send_error(call, reply, GRPC_NOT_FOUND, message);
+		send_error(call, request, GRPC_NOT_FOUND, message);
 		return;
 	}
 	descriptors_closure(file, wanted);
@@ -58,9 +70,9 @@ send_file(struct call *call, Response *reply, int file, const char *what, const 
 		bytes[answer.n_file_descriptor_proto].data = (uint8_t *) descriptors_file(i, &len);
 		bytes[answer.n_file_descriptor_proto++].len = len;
 	}
-	reply->message_response_case = ANSWERED(FILE_DESCRIPTOR_RESPONSE);
-	reply->file_descriptor_response = &answer;
-	message_send(call, &reply->base);
+	reply.message_response_case = ANSWERED(FILE_DESCRIPTOR_RESPONSE);
+	reply.file_descriptor_response = &answer;
+	message_send(call, &reply.base);
 }
 
 static void
@@ -76,14 +88,15 @@ add_service(const char *name, void *arg)
 }
 
 static void
-send_services(struct call *call, Response *reply)
+send_services(struct call *call, Request *request)
 {
 	Grpc__Reflection__V1__ListServiceResponse list = GRPC__REFLECTION__V1__LIST_SERVICE_RESPONSE__INIT;
+	Response	reply = reply_to(request);
 
 	descriptors_services(add_service, &list);
-	reply->message_response_case = ANSWERED(LIST_SERVICES_RESPONSE);
-	reply->list_services_response = &list;
-	message_send(call, &reply->base);
+	reply.message_response_case = ANSWERED(LIST_SERVICES_RESPONSE);
+	reply.list_services_response = &list;
+	message_send(call, &reply.base);
 	for (size_t i = 0; i < list.n_service; i++)
 	{
 		free(list.service[i]->name);
@@ -96,31 +109,28 @@ void
 rpc_reflection(struct call *call)
 {
 	Request    *request = (Request *) message_request(call, REQUEST_TYPE);
-	Response	reply = GRPC__REFLECTION__V1__SERVER_REFLECTION_RESPONSE__INIT;
 
 	if (request == NULL)
 		return;
-	reply.valid_host = request->host;
-	reply.original_request = request;
 	switch (request->message_request_case)
 	{
 		case ASKED(LIST_SERVICES):
-			send_services(call, &reply);
+			send_services(call, request);
 			break;
 		case ASKED(FILE_BY_FILENAME):
-			send_file(call, &reply, descriptors_by_name(request->file_by_filename), "file",
+			send_file(call, request, descriptors_by_name(request->file_by_filename), "file",
 					  request->file_by_filename);
 			break;
 		case ASKED(FILE_CONTAINING_SYMBOL):
-			send_file(call, &reply, descriptors_by_symbol(request->file_containing_symbol), "symbol",
+			send_file(call, request, descriptors_by_symbol(request->file_containing_symbol), "symbol",
 					  request->file_containing_symbol);
 			break;
 		case ASKED(FILE_CONTAINING_EXTENSION):
 		case ASKED(ALL_EXTENSION_NUMBERS_OF_TYPE):
-			send_error(call, &reply, GRPC_NOT_FOUND, "the messages of this server have no extensions");
+			send_error(call, request, GRPC_NOT_FOUND, "the messages of this server have no extensions");
 			break;
 		default:
-			send_error(call, &reply, GRPC_INVALID_ARGUMENT, "the request asks for nothing that is known");
+			send_error(call, request, GRPC_INVALID_ARGUMENT, "the request asks for nothing that is known");
 			break;
 	}
 	protobuf_c_message_free_unpacked(&request->base, NULL);

@@ -200,15 +200,18 @@ class Probes(ClientTest):
         self.addCleanup(proxy.stop)
         client = Client(proxy.address)
         self.addCleanup(client.close)
+
+        def control(what):
+            subprocess.run(["pg_ctl", "-D", os.path.join(shard.folder, "data"), "-m", "fast", "-w", "-s", what, "-l",
+                            os.path.join(shard.folder, "log")], check=True,
+                           stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         watchers = [Watcher(client.channel, s) for s in ("", CONTROL_PLANE, "other")]
         watchers[1].tells(Health.SERVING)
-        shard.stop()
+        control("stop")
         for watcher in watchers[:2]:
             watcher.tells(Health.SERVING, Health.NOT_SERVING)
         self.assertEqual(check(client.channel), Health.NOT_SERVING)
-        subprocess.run(["pg_ctl", "-D", os.path.join(shard.folder, "data"), "-w", "-s", "start",
-                        "-o", "-p %d -k %s" % (shard.port, shard.socket), "-l", os.path.join(shard.folder, "log")],
-                       check=True, stdin=subprocess.DEVNULL)
+        control("restart")
         for watcher in watchers[:2]:
             watcher.tells(Health.SERVING, Health.NOT_SERVING, Health.SERVING)
         # A chat that nobody ends does not hold the drain up either.

@@ -1,5 +1,6 @@
 """grpcurl, which knows no protocol but what the server tells it."""
 import json
+import os
 
 from checks import contains
 
