@@ -33,6 +33,15 @@ call_reply(struct call *call, uint8_t *message, size_t len)
 	free(message);
 }
 
+bool
+call_send(struct call *call, uint8_t *message, size_t len)
+{
+	(void) call;
+	(void) len;
+	free(message);
+	return true;
+}
+
 void
 call_fail(struct call *call, enum grpc_status status, const char *fmt,...)
 {
