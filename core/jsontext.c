@@ -5,6 +5,7 @@
  * The checker is a loop with an explicit stack of container kinds, one bit a
  * level: the nesting bound keeps it within 64 bits.
  */
+#include <limits.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -419,14 +420,17 @@ struct stack
 	uint64_t	objects;		/* bit set: an object, clear: an array */
 	int			depth;
 	int			cost;
+	int			most;			/* cost that is allowed */
 };
 
 static bool
 push(struct scan *s, struct stack *stack, bool object)
 {
 	stack->cost += object ? OBJECT_COST : ARRAY_COST;
-	if (stack->cost > WIG_JSON_MAX_NESTING)
+	if (stack->cost > stack->most)
 		return refuse(s, "nested too deeply: at most 32 levels of objects or 48 of arrays");
+	if (stack->depth == MAX_LEVELS)
+		return refuse(s, "nested too deeply: at most 64 levels");
 	stack->objects = stack->objects << 1 | (object ? 1 : 0);
 	stack->depth++;
 	s->p++;
@@ -489,9 +493,8 @@ enter(struct scan *s, const struct stack *stack, bool *empty)
 	return *empty || !object || check_key(s);
 }
 
-bool
-wig_json_check(const char *text, size_t len, struct wig_json_info *info,
-			   struct wig_error *err)
+static bool
+check_text(const char *text, size_t len, int most, struct wig_json_info *info, struct wig_error *err)
 {
 	struct scan s = {
 		.start = (const unsigned char *) text,
@@ -499,7 +502,7 @@ wig_json_check(const char *text, size_t len, struct wig_json_info *info,
 		.end = (const unsigned char *) text + len,
 		.err = err
 	};
-	struct stack stack = {0};
+	struct stack stack = {.most = most};
 	const unsigned char *begin;
 	bool		done = false;
 
@@ -545,4 +548,17 @@ wig_json_check(const char *text, size_t len, struct wig_json_info *info,
 	if (s.p < s.end)
 		return refuse(&s, "more text behind the value");
 	return true;
+}
+
+bool
+wig_json_check(const char *text, size_t len, struct wig_json_info *info, struct wig_error *err)
+{
+	return check_text(text, len, WIG_JSON_MAX_NESTING, info, err);
+}
+
+bool
+wig_json_check_envelope(const char *text, size_t len, struct wig_json_info *info,
+						struct wig_error *err)
+{
+	return check_text(text, len, INT_MAX, info, err);
 }

@@ -52,6 +52,13 @@ extern bool wig_json_check(const char *text, size_t len, struct wig_json_info *i
 						   struct wig_error *err);
 
 /*
+ * The same for a document that only holds contexts: up to 64 levels of either
+ * kind. What is taken out of it as a context is checked by wig_json_check.
+ */
+extern bool wig_json_check_envelope(const char *text, size_t len, struct wig_json_info *info,
+									struct wig_error *err);
+
+/*
  * Walk the top-level members of an object that wig_json_check accepted. Start
  * with *pos = 0; each call that returns true gives the raw key (with quotes and
  * escapes), and the raw value. False at the end.

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "activation.h"
-#include "value.h"
+#include "wire.h"
 
 /* Field numbers of TaskActivation and TaskList (proto/wiggle.proto). */
 enum
@@ -20,9 +20,6 @@ enum
 	TASK_ITEM_INDEX = 15, TASK_MAP_KEY = 16, TASK_COLLECT_KEY = 17, TASK_ARM_NAMES = 18
 };
 
-#define WIRE_VARINT 0
-#define WIRE_BYTES	2
-
 /* Scratch memory above this is given back after use. */
 #define SCRATCH_KEEP ((size_t) 1024 * 1024)
 
@@ -30,21 +27,10 @@ static struct buf task;
 static struct buf value;
 
 static void
-put_varint(struct buf *out, uint64_t v)
-{
-	while (v >= 0x80)
-	{
-		buf_byte(out, (uint8_t) (v | 0x80));
-		v >>= 7;
-	}
-	buf_byte(out, (uint8_t) v);
-}
-
-static void
 put_bytes(struct buf *out, int field, const void *data, size_t len)
 {
-	put_varint(out, (uint64_t) field << 3 | WIRE_BYTES);
-	put_varint(out, len);
+	wire_varint(out, (uint64_t) field << 3 | WIRE_BYTES);
+	wire_varint(out, len);
 	buf_append(out, data, len);
 }
 
@@ -61,22 +47,23 @@ put_int(struct buf *out, int field, int64_t v)
 {
 	if (v == 0)
 		return;
-	put_varint(out, (uint64_t) field << 3 | WIRE_VARINT);
-	put_varint(out, (uint64_t) v);
+	wire_varint(out, (uint64_t) field << 3 | WIRE_VARINT);
+	wire_varint(out, (uint64_t) v);
 }
 
 static bool
-put_json(struct buf *out, int field, const char *json, size_t len, struct wig_error *why)
+put_json(struct buf *out, int field, enum value_form form, const char *json, size_t len,
+		 struct wig_error *why)
 {
 	buf_reset(&value);
-	if (!json_to_value(json, len, &value, why))
+	if (!(form == VALUE_TEXT ? json_to_text : json_to_value) (json, len, &value, why))
 		return false;
 	put_bytes(out, field, value.data, value.len);
 	return true;
 }
 
 static bool
-encode_task(const struct batch_row *row, struct wig_error *why)
+encode_task(const struct batch_row *row, enum value_form form, struct wig_error *why)
 {
 	size_t		pos = 0;
 	const char *arm;
@@ -94,12 +81,12 @@ encode_task(const struct batch_row *row, struct wig_error *why)
 	put_int(&task, TASK_ATTEMPT, row->attempt);
 	put_int(&task, TASK_EXPIRES_AT, row->expires_at);
 	put_text(&task, TASK_LEASE_OWNER, row->lease_owner);
-	if (row->context != NULL && !put_json(&task, TASK_CONTEXT, row->context, row->context_len, why))
+	if (row->context != NULL && !put_json(&task, TASK_CONTEXT, form, row->context, row->context_len, why))
 		return false;
 	put_text(&task, TASK_MODE, row->mode);
 	if (row->base_context != NULL)
 	{
-		if (!put_json(&task, TASK_BASE_CONTEXT, row->base_context, row->base_context_len, why))
+		if (!put_json(&task, TASK_BASE_CONTEXT, form, row->base_context, row->base_context_len, why))
 			return false;
 		put_int(&task, TASK_ITEM_INDEX, row->item_index);
 		put_text(&task, TASK_MAP_KEY, row->item_map_key);
@@ -111,8 +98,8 @@ encode_task(const struct batch_row *row, struct wig_error *why)
 }
 
 int
-activation_pack(const struct batch_row *rows, int n, size_t before, struct buf *out,
-				enum activation_fate *fates, struct wig_error *why)
+activation_pack(const struct batch_row *rows, int n, size_t before, enum value_form form,
+				struct buf *out, enum activation_fate *fates, struct wig_error *why)
 {
 	const size_t overhead = 6;	/* tag and length in front of a task */
 	bool		full = false;
@@ -125,7 +112,7 @@ activation_pack(const struct batch_row *rows, int n, size_t before, struct buf *
 			fates[i] = ACTIVATION_LATER;
 			continue;
 		}
-		if (!encode_task(&rows[i], why))
+		if (!encode_task(&rows[i], form, why))
 		{
 			fates[i] = ACTIVATION_NEVER;
 			continue;

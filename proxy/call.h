@@ -18,9 +18,17 @@
 
 struct call;
 
-/* The request message without the gRPC prefix; valid until the answer or
+/* The request message, without the prefix of gRPC's; valid until the answer or
  * call_drop_request. */
 extern const uint8_t *call_request(const struct call *call, size_t *len);
+
+/* How messages of the call are written; message.h reads and writes them. */
+enum call_format
+{
+	CALL_PROTOBUF,
+	CALL_JSON
+};
+extern enum call_format call_format(const struct call *call);
 
 /* Free the request early (a parked poll keeps only what it needs). */
 extern void call_drop_request(struct call *call);
@@ -51,8 +59,8 @@ extern bool call_has_room(const struct call *call, size_t bytes);
 
 /*
  * Answer with one message. `message` is a malloc'd buffer whose first
- * CALL_PREFIX bytes are free for the gRPC prefix, the payload of `len` bytes
- * behind them; ownership passes. The call is gone on return. Nothing is
+ * CALL_PREFIX bytes are free for the gRPC prefix, the payload of `len` bytes in the
+ * call's format behind them; ownership passes. The call is gone on return. Nothing is
  * written before the turn of the loop ends (one write a connection and turn).
  */
 #define CALL_PREFIX 5

@@ -57,7 +57,7 @@ static const struct setting settings[] = {
 	NUMBER("port", port, 8080, 0, 65535, "", "port for clients; 0 = any free one, which the log names"),
 	TEXT("dashboard-bind", dashboard_bind, "0.0.0.0", .help = "address of the second port"),
 	NUMBER("dashboard-port", dashboard_port, 8090, -1, 65535, "",
-		   "second port: /healthz /readyz /metrics /api/cluster; 0 = any free one, -1 = none"),
+		   "second port: /healthz /readyz /metrics /api/cluster, and calls in JSON; 0 = any free one, -1 = none"),
 	TEXT("node-name", node_name, "", .help = "this process's name in answers and logs; default: the host's name"),
 	CHOICE("log-level", log_level, LOG_LEVEL_INFO, log_levels, "least level that is logged"),
 	CHOICE("log-format", log_format, LOG_FORMAT_TEXT, log_formats, "form of the lines on standard error"),

@@ -60,7 +60,8 @@ conn_unsent_total(void)
 void
 conn_unsent_add(struct conn *conn, size_t n)
 {
-	conn->unsent += n;
+	if (conn != NULL)
+		conn->unsent += n;
 	unsent_total += n;
 	metric_set(unsent_gauge, (int64_t) unsent_total);
 }
@@ -68,10 +69,13 @@ conn_unsent_add(struct conn *conn, size_t n)
 void
 conn_unsent_taken(struct conn *conn, size_t n)
 {
-	conn->unsent -= n;
 	unsent_total -= n;
-	if (n > 0)
-		conn->progress_at = loop_now();
+	if (conn != NULL)
+	{
+		conn->unsent -= n;
+		if (n > 0)
+			conn->progress_at = loop_now();
+	}
 	metric_set(unsent_gauge, (int64_t) unsent_total);
 }
 
@@ -429,10 +433,10 @@ refuse_http1(struct conn *conn)
 	static const char text[] =
 		"HTTP/1.1 505 HTTP Version Not Supported\r\n"
 		"Content-Type: text/plain\r\n"
-		"Content-Length: 91\r\n"
+		"Content-Length: 116\r\n"
 		"Connection: close\r\n"
 		"\r\n"
-		"This port speaks gRPC (HTTP/2 without TLS). Health and metrics are on the dashboard port.\r\n";
+		"This port speaks HTTP/2 without TLS: gRPC, and JSON. HTTP/1 for JSON, health and metrics is on the dashboard port.\r\n";
 	uv_buf_t	buf = uv_buf_init((char *) text, sizeof(text) - 1);
 
 	uv_try_write((uv_stream_t *) &conn->tcp, &buf, 1);

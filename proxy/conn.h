@@ -83,7 +83,7 @@ extern void conn_charge(struct conn *conn, int n);
 /* The client did something useful: one token back. */
 extern void conn_refund(struct conn *conn);
 
-/* Reply bytes that wait in all connections. */
+/* Reply bytes that wait in all connections; those of HTTP/1 count without one. */
 extern size_t conn_unsent_total(void);
 extern void conn_unsent_add(struct conn *conn, size_t n);
 extern void conn_unsent_taken(struct conn *conn, size_t n);

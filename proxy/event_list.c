@@ -56,19 +56,19 @@ oldest(struct source *sources, int n)
 
 /* In place of what no answer could carry. */
 static void
-put_marker(EventView *view, int bytes)
+put_marker(EventView *view, int bytes, enum value_form form)
 {
 	struct buf	json = BUF_INIT;
 	struct wig_error ignored;
 
 	free(view->payload.data);
 	buf_printf(&json, "{\"$truncated\":%d}", bytes);
-	rpc_value((const char *) json.data, json.len, &view->payload, &ignored);
+	rpc_value(form, (const char *) json.data, json.len, &view->payload, &ignored);
 	buf_free(&json);
 }
 
 static void
-put_payload(EventView *view, const PGresult *result, int row)
+put_payload(EventView *view, const PGresult *result, int row, enum value_form form)
 {
 	const char *json = PQgetvalue(result, row, FEED_PAYLOAD);
 	int			len = PQgetlength(result, row, FEED_PAYLOAD);
@@ -76,13 +76,14 @@ put_payload(EventView *view, const PGresult *result, int row)
 
 	if (PQgetisnull(result, row, FEED_PAYLOAD) || strcmp(json, "{}") == 0)
 		return;
-	if (!rpc_value(json, (size_t) len, &view->payload, &ignored) ||
+	if (!rpc_value(form, json, (size_t) len, &view->payload, &ignored) ||
 		view->payload.len > REPLY_MAX_BYTES - 16384)
-		put_marker(view, len);
+		put_marker(view, len, form);
 }
 
 static void
-put_view(EventView *view, const struct source *source, int32_t shard, struct event_cursor *cursor)
+put_view(EventView *view, const struct source *source, int32_t shard, struct event_cursor *cursor,
+		 enum value_form form)
 {
 	const PGresult *result = source->result;
 	int			row = source->row;
@@ -98,7 +99,7 @@ put_view(EventView *view, const struct source *source, int32_t shard, struct eve
 	view->created_at = view_number(result, row, FEED_CREATED_AT);
 	view->node_id = PQgetvalue(result, row, FEED_NODE);
 	view->shard = shard;
-	put_payload(view, result, row);
+	put_payload(view, result, row, form);
 	cursor_set(cursor, shard, view->seq);
 	cursor_write(cursor, &text);
 	buf_cstr(&text);
@@ -114,7 +115,7 @@ free_view(EventView *view)
 
 void
 event_list_merge(struct event_list *list, const struct gather *gather,
-				 const struct event_cursor *acked, int max)
+				 const struct event_cursor *acked, int max, enum value_form form)
 {
 	struct event_cursor cursor = *acked;
 	struct source sources[TOPOLOGY_MAX_SHARDS] = {{0}};
@@ -141,7 +142,7 @@ event_list_merge(struct event_list *list, const struct gather *gather,
 
 		if (source == NULL)
 			break;
-		put_view(view, source, shard_by_slot((int) (source - sources))->entry->id, &cursor);
+		put_view(view, source, shard_by_slot((int) (source - sources))->entry->id, &cursor, form);
 		bytes += protobuf_c_message_get_packed_size(&view->base) + ENTRY_OVERHEAD;
 		if (list->n > 0 && bytes > REPLY_MAX_BYTES)
 		{

@@ -7,6 +7,7 @@
 
 #include "event_cursor.h"
 #include "gather.h"
+#include "value.h"
 #include "wiggle.pb-c.h"
 
 struct event_list
@@ -19,10 +20,10 @@ struct event_list
 /*
  * Up to max entries in order of time, each shard's own in the order of their numbers,
  * as many as an answer can carry and at least one. Each bears the consumer's place
- * after it, beginning at acked.
+ * after it, beginning at acked. Payloads take the given form.
  */
 extern void event_list_merge(struct event_list *list, const struct gather *gather,
-							 const struct event_cursor *acked, int max);
+							 const struct event_cursor *acked, int max, enum value_form form);
 
 extern void event_list_free(struct event_list *list);
 

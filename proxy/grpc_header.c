@@ -28,6 +28,12 @@ grpc_content_type_ok(const char *value, size_t len)
 }
 
 bool
+grpc_content_type_like(const char *value, size_t len)
+{
+	return len >= TYPE_LEN && strncasecmp(value, TYPE, TYPE_LEN) == 0;
+}
+
+bool
 grpc_timeout_parse(const char *value, size_t len, uint64_t *ms)
 {
 	uint64_t	n = 0;

@@ -12,6 +12,9 @@
 /* "application/grpc", alone or with "+proto" or parameters behind it. */
 extern bool grpc_content_type_ok(const char *value, size_t len);
 
+/* Begins like it: the client asks for gRPC, perhaps for a kind that is not understood. */
+extern bool grpc_content_type_like(const char *value, size_t len);
+
 /* At most eight digits and a unit of H M S m u n; rounded up to milliseconds. */
 extern bool grpc_timeout_parse(const char *value, size_t len, uint64_t *ms);
 

@@ -5,11 +5,13 @@
  * Callbacks only translate. nghttp2 may be asked to submit frames from within a
  * callback, but neither to send nor to receive; the connection's flush does that.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "compat.h"
 #include "config.h"
+#include "connect.h"
 #include "h2.h"
 
 #define STREAM_WINDOW		(1 << 20)
@@ -195,8 +197,12 @@ read_reply(nghttp2_session *session, int32_t stream_id, uint8_t *out, size_t cap
 	call->reply_len = call->reply_sent = 0;
 	if (call->state != CALL_ANSWERED)
 		return n > 0 ? (ssize_t) n : NGHTTP2_ERR_DEFERRED;
-	*flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
-	submit_trailer(session, stream_id, call);
+	*flags |= NGHTTP2_DATA_FLAG_EOF;
+	if (call->protocol == PROTOCOL_GRPC)
+	{
+		*flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+		submit_trailer(session, stream_id, call);
+	}
 	return (ssize_t) n;
 }
 
@@ -221,6 +227,36 @@ h2_resume(struct call *call)
 	conn_mark_dirty(call->conn);
 }
 
+/* What a client may do better; returns the number of fields. */
+static size_t
+add_hint(nghttp2_nv *head, size_t n, unsigned http_status)
+{
+	const char *value;
+	const char *name = connect_hint(http_status, &value);
+
+	if (name == NULL)
+		return n;
+	head[n] = (nghttp2_nv) {(uint8_t *) name, (uint8_t *) value, strlen(name), strlen(value),
+		NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE};
+	return n + 1;
+}
+
+void
+h2_submit_plain(struct call *call)
+{
+	const char *type = connect_reply_type(call->http_status, call->format);
+	char		status[4];
+	nghttp2_nv	head[4] = {
+		NV_COPY(":status", status, 3),
+		NV("content-type", type, strlen(type)),
+	};
+	nghttp2_data_provider provider = {.source.ptr = call, .read_callback = read_reply};
+
+	snprintf(status, sizeof(status), "%03u", call->http_status % 1000U);
+	nghttp2_submit_response(call->conn->session, call->id, head, add_hint(head, 2, call->http_status), &provider);
+	conn_mark_dirty(call->conn);
+}
+
 void
 h2_submit_refusal(struct call *call, uint16_t http_status, const char *message)
 {
@@ -228,17 +264,16 @@ h2_submit_refusal(struct call *call, uint16_t http_status, const char *message)
 	const char *status = status_text[call->status];
 	char		coded[CODED_BYTES];
 	size_t		coded_len = grpc_message_encode(message, coded, sizeof(coded));
-	nghttp2_nv	head[] = {
+	nghttp2_nv	head[6] = {
 		NV(":status", http, 3),
 		NV("content-type", "application/grpc", 16),
 		NV("grpc-status", status, strlen(status)),
 		NV_COPY("grpc-message", coded, coded_len),
 		NV("grpc-accept-encoding", "identity,gzip", 13),
 	};
-	size_t		count = sizeof(head) / sizeof(head[0]);
+	size_t		count = call->status == GRPC_UNIMPLEMENTED ? 5 : 4;
 
-	if (call->status != GRPC_UNIMPLEMENTED)
-		count--;
+	count = add_hint(head, count, http_status);
 	nghttp2_submit_response(call->conn->session, call->id, head, count, NULL);
 	conn_mark_dirty(call->conn);
 }

@@ -28,9 +28,11 @@ extern size_t h2_send(struct conn *conn, uint8_t *out, size_t cap);
 extern bool h2_finished(const struct conn *conn);
 
 /* Queue an answer; the call's reply, status and state are set. Of a stream: queue its
- * first message, after which h2_resume tells of more, or of its end. */
+ * first message, after which h2_resume tells of more, or of its end. A plain answer
+ * has http_status and no trailers. */
 extern void h2_submit_reply(struct call *call);
 extern void h2_resume(struct call *call);
+extern void h2_submit_plain(struct call *call);
 extern void h2_submit_refusal(struct call *call, uint16_t http_status, const char *message);
 
 /* Return window credit of a stream that is open, or of the connection alone. */

@@ -1,6 +1,6 @@
 /*
  * http.c
- *	  The second port, by libmicrohttpd on the event loop.
+ *	  The second port, by libmicrohttpd on the event loop: pages, and calls.
  */
 #include <errno.h>
 #include <microhttpd.h>
@@ -11,11 +11,12 @@
 #include "config.h"
 #include "health.h"
 #include "http.h"
+#include "http_call.h"
 #include "log.h"
 #include "loop.h"
 #include "metrics.h"
 
-#define HTTP_CONNECTIONS	64
+#define HTTP_CONNECTIONS	(HTTP_CALLS + 64)	/* pages are served beside all calls */
 #define HTTP_TIMEOUT_S		10
 
 static struct MHD_Daemon *httpd;
@@ -92,12 +93,12 @@ handle(void *cls, struct MHD_Connection *connection, const char *url, const char
 
 	(void) cls;
 	(void) version;
-	(void) upload;
-	(void) state;
+	if (http_call_is(url))
+		return http_call_handle(connection, url, method, upload, upload_size, state);
 	*upload_size = 0;
 	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
 	{
-		buf_text(&body, "only GET and HEAD are answered here\n");
+		buf_text(&body, "only GET and HEAD are answered here, and POST to /com.wiggle.proto.WiggleControlPlane/...\n");
 		return respond(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "text/plain", &body);
 	}
 	for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++)
@@ -125,6 +126,12 @@ run(struct deadline *d)
 }
 
 static void
+wake(void)
+{
+	deadline_set(&timeout, loop_now(), run);
+}
+
+static void
 on_readable(uv_poll_t *handle_, int status, int events)
 {
 	(void) handle_;
@@ -143,11 +150,14 @@ http_open(struct wig_error *err)
 		return true;
 	if (!address_parse("WIGGLE_DASHBOARD_BIND", config.dashboard_bind, config.dashboard_port, &addr, err))
 		return false;
-	httpd = MHD_start_daemon(MHD_USE_EPOLL | (addr.ss_family == AF_INET6 ? MHD_USE_DUAL_STACK : 0),
+	http_call_setup(wake);
+	httpd = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME |
+							 (addr.ss_family == AF_INET6 ? MHD_USE_DUAL_STACK : 0),
 							 (uint16_t) config.dashboard_port, NULL, NULL, handle, NULL,
 							 MHD_OPTION_SOCK_ADDR, (struct sockaddr *) &addr,
 							 MHD_OPTION_CONNECTION_LIMIT, HTTP_CONNECTIONS,
 							 MHD_OPTION_CONNECTION_TIMEOUT, HTTP_TIMEOUT_S,
+							 MHD_OPTION_NOTIFY_COMPLETED, http_call_completed, NULL,
 							 MHD_OPTION_END);
 	if (httpd == NULL)
 		return wig_fail(err, "cannot listen on %s port %lld (WIGGLE_DASHBOARD_BIND, WIGGLE_DASHBOARD_PORT): %s",
@@ -156,7 +166,7 @@ http_open(struct wig_error *err)
 	uv_poll_init(loop_get(), &poll_handle, info->epoll_fd);
 	uv_poll_start(&poll_handle, UV_READABLE, on_readable);
 	info = MHD_get_daemon_info(httpd, MHD_DAEMON_INFO_BIND_PORT);
-	log_info("http", "health and metrics on %s port %u", config.dashboard_bind, (unsigned) info->port);
+	log_info("http", "health, metrics and JSON on %s port %u", config.dashboard_bind, (unsigned) info->port);
 	return true;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "buf.h"
+#include "json_message.h"
 #include "message.h"
 #include "utf8.h"
 
@@ -17,6 +18,7 @@ struct check
 {
 	struct wig_error *err;
 	unsigned	parts;
+	bool		texts;			/* Values may have the text form */
 };
 
 static bool
@@ -80,6 +82,9 @@ check_bytes_field(struct check *check, const ProtobufCMessageDescriptor *type, u
 		return check_string(check, type, field->name, p, len);
 	if (field->type == PROTOBUF_C_TYPE_MESSAGE)
 		return check_message(check, field->descriptor, p, len, nesting + 1);
+	if (field->type == PROTOBUF_C_TYPE_BYTES && len > 0 && *p == VALUE_TEXT_MARK && !check->texts)
+		return wig_fail(check->err, "%s.%s is not a well-formed google.protobuf.Value",
+						type->short_name, field->name);
 	return true;
 }
 
@@ -129,11 +134,11 @@ malformed:
 	return wig_fail(check->err, "the request is not a well-formed %s", type->short_name);
 }
 
-ProtobufCMessage *
-message_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *data, size_t len,
-			   struct wig_error *err)
+static ProtobufCMessage *
+unpack(const ProtobufCMessageDescriptor *type, const uint8_t *data, size_t len, bool texts,
+	   struct wig_error *err)
 {
-	struct check check = {.err = err};
+	struct check check = {.err = err, .texts = texts};
 	ProtobufCMessage *message;
 
 	if (len == 0)
@@ -147,6 +152,28 @@ message_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *data, size
 }
 
 ProtobufCMessage *
+message_unpack(const ProtobufCMessageDescriptor *type, const uint8_t *data, size_t len,
+			   struct wig_error *err)
+{
+	return unpack(type, data, len, false, err);
+}
+
+/* ---- by the call's format ---- */
+
+static ProtobufCMessage *
+read_json(const ProtobufCMessageDescriptor *type, const uint8_t *text, size_t len,
+		  struct wig_error *err)
+{
+	struct buf	bytes = BUF_INIT;
+	ProtobufCMessage *message = NULL;
+
+	if (json_to_message((const char *) text, len, type, &bytes, err))
+		message = unpack(type, bytes.data, bytes.len, true, err);
+	buf_free(&bytes);
+	return message;
+}
+
+ProtobufCMessage *
 message_request(struct call *call, const ProtobufCMessageDescriptor *type)
 {
 	struct wig_error err;
@@ -155,7 +182,10 @@ message_request(struct call *call, const ProtobufCMessageDescriptor *type)
 	size_t		len;
 
 	data = call_request(call, &len);
-	message = message_unpack(type, data, len, &err);
+	if (call_format(call) == CALL_JSON)
+		message = read_json(type, data, len, &err);
+	else
+		message = unpack(type, data, len, false, &err);
 	if (message == NULL)
 		call_fail(call, GRPC_INVALID_ARGUMENT, "%s", err.message);
 	return message;
@@ -172,13 +202,61 @@ pack(const ProtobufCMessage *message, size_t *len)
 	return reply;
 }
 
+enum value_form
+message_values(const struct call *call)
+{
+	return call_format(call) == CALL_JSON ? VALUE_TEXT : VALUE_WIRE;
+}
+
+static void
+reply_json(struct call *call, const ProtobufCMessage *message)
+{
+	struct buf	text = BUF_INIT;
+	struct wig_error err = {.message = ""};
+	uint8_t    *reply;
+	size_t		len;
+
+	buf_append(&text, "\0\0\0\0\0", CALL_PREFIX);
+	if (message_to_json(message, &text, &err))
+	{
+		reply = buf_detach(&text, &len);
+		call_reply(call, reply, len - CALL_PREFIX);
+		return;
+	}
+	buf_free(&text);
+	call_fail(call, GRPC_INTERNAL, "the answer cannot be written as JSON: %s", err.message);
+}
+
 void
 message_reply(struct call *call, const ProtobufCMessage *message)
 {
 	size_t		len;
-	uint8_t    *reply = pack(message, &len);
+	uint8_t    *reply;
 
+	if (call_format(call) == CALL_JSON)
+	{
+		reply_json(call, message);
+		return;
+	}
+	reply = pack(message, &len);
 	call_reply(call, reply, len);
+}
+
+void
+message_reply_packed(struct call *call, const ProtobufCMessageDescriptor *type, uint8_t *message,
+					 size_t len)
+{
+	ProtobufCMessage *unpacked;
+
+	if (call_format(call) != CALL_JSON)
+	{
+		call_reply(call, message, len);
+		return;
+	}
+	unpacked = protobuf_c_message_unpack(type, NULL, len, message + CALL_PREFIX);
+	free(message);
+	reply_json(call, unpacked);
+	protobuf_c_message_free_unpacked(unpacked, NULL);
 }
 
 bool

@@ -1,10 +1,13 @@
 /*
  * message.h
- *	  Protobuf messages in and out of a call.
+ *	  Protobuf messages in and out of a call, whatever its format.
+ *
+ * This is the only place that knows of a call's format: handlers deal in messages.
  *
  * protobuf-c decodes recursively without a limit and hands strings over as C
  * strings, so the bytes are checked against the descriptor first: nesting of
- * messages (at most 64), every string UTF-8 without U+0000, sane wire format.
+ * messages (at most 64), every string UTF-8 without U+0000, sane wire format, no
+ * Value in the text form (value.h).
  */
 #ifndef WIGGLE_PROXY_MESSAGE_H
 #define WIGGLE_PROXY_MESSAGE_H
@@ -16,6 +19,7 @@
 
 #include "call.h"
 #include "error.h"
+#include "value.h"
 
 /*
  * Decode a message; protobuf_c_message_free_unpacked(m, NULL) frees it. Value and
@@ -33,10 +37,17 @@ extern ProtobufCMessage *message_unpack(const ProtobufCMessageDescriptor *type,
 extern ProtobufCMessage *message_request(struct call *call,
 										 const ProtobufCMessageDescriptor *type);
 
+/* The form in which Values of a call's answer are to be made. */
+extern enum value_form message_values(const struct call *call);
+
 /* Pack and answer; the message stays the caller's. */
 extern void message_reply(struct call *call, const ProtobufCMessage *message);
 
-/* The same with one message of a stream; see call_send. */
+/* The same with a message that is packed: a buffer as call_reply takes it. */
+extern void message_reply_packed(struct call *call, const ProtobufCMessageDescriptor *type,
+								 uint8_t *message, size_t len);
+
+/* Pack and send one message of a stream; see call_send. Streams are gRPC's alone. */
 extern bool message_send(struct call *call, const ProtobufCMessage *message);
 
 #endif							/* WIGGLE_PROXY_MESSAGE_H */

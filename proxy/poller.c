@@ -23,6 +23,7 @@
 #include "giveback.h"
 #include "ids.h"
 #include "loop.h"
+#include "message.h"
 #include "metrics.h"
 #include "poll_place.h"
 #include "poller.h"
@@ -30,6 +31,7 @@
 #include "roster.h"
 #include "shard.h"
 #include "subscription.h"
+#include "wiggle.pb-c.h"
 
 /* A claim takes at most so many tasks; a poll may be given fewer than it asked for. */
 #define CLAIM_MAX			256
@@ -110,7 +112,7 @@ reply_empty(struct call *call, int64_t retry_after_ms)
 	buf_append(&message, "\0\0\0\0\0", CALL_PREFIX);
 	activation_empty(&message, retry_after_ms);
 	data = buf_detach(&message, &len);
-	call_reply(call, data, len - CALL_PREFIX);
+	message_reply_packed(call, &com__wiggle__proto__task_list__descriptor, data, len - CALL_PREFIX);
 }
 
 /* The wait is over and nothing has come. */
@@ -434,7 +436,7 @@ deliver(struct poll *poll, const struct batch_row *rows, int n)
 	}
 	note_sizes(poll->subscription, rows, n);
 	buf_append(&message, "\0\0\0\0\0", CALL_PREFIX);
-	packed = activation_pack(rows, n, CALL_PREFIX, &message, fates, &why);
+	packed = activation_pack(rows, n, CALL_PREFIX, message_values(call), &message, fates, &why);
 	for (int i = 0; i < n; i++)
 	{
 		if (fates[i] == ACTIVATION_LATER)
@@ -452,7 +454,7 @@ deliver(struct poll *poll, const struct batch_row *rows, int n)
 	metric_add(claimed, packed);
 	forget_call(poll);
 	data = buf_detach(&message, &len);
-	call_reply(call, data, len - CALL_PREFIX);
+	message_reply_packed(call, &com__wiggle__proto__task_list__descriptor, data, len - CALL_PREFIX);
 	free_poll(poll);
 }
 

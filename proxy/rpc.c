@@ -10,7 +10,6 @@
 #include "message.h"
 #include "router.h"
 #include "rpc.h"
-#include "value.h"
 
 static void
 call_gone(struct call *call, void *arg)
@@ -25,6 +24,7 @@ void
 pending_open(struct pending *pending, struct call *call, ProtobufCMessage *request)
 {
 	pending->call = call;
+	pending->values = message_values(call);
 	pending->request = request;
 	call_drop_request(call);
 	call_on_cancel(call, call_gone, pending);
@@ -142,13 +142,14 @@ rpc_json_null(const struct buf *json, size_t start)
 }
 
 bool
-rpc_value(const char *json, size_t len, ProtobufCBinaryData *out, struct wig_error *err)
+rpc_value(enum value_form form, const char *json, size_t len, ProtobufCBinaryData *out,
+		  struct wig_error *err)
 {
 	struct buf	bytes = BUF_INIT;
 
 	out->data = NULL;
 	out->len = 0;
-	if (!json_to_value(json, len, &bytes, err))
+	if (!(form == VALUE_TEXT ? json_to_text : json_to_value) (json, len, &bytes, err))
 	{
 		buf_free(&bytes);
 		return false;

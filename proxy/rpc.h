@@ -15,6 +15,7 @@
 #include "item.h"
 #include "refusal.h"
 #include "shard.h"
+#include "value.h"
 
 /* What a client can receive without settings of its own. */
 #define REPLY_MAX_BYTES ((size_t) 4 * 1024 * 1024)
@@ -33,6 +34,7 @@
 struct pending
 {
 	struct call *call;			/* NULL once it is gone: nobody is to be answered */
+	enum value_form values;		/* how Values of the answer are to be made */
 	ProtobufCMessage *request;	/* owned */
 	struct buf	json;			/* texts made from the request, owned */
 };
@@ -68,8 +70,8 @@ extern bool rpc_json(const ProtobufCBinaryData *value, const char *field, struct
 /* Is a JSON text the null? */
 extern bool rpc_json_null(const struct buf *json, size_t start);
 
-/* A new Value message's bytes from JSON text (free()); empty and false when it is refused. */
-extern bool rpc_value(const char *json, size_t len, ProtobufCBinaryData *out,
+/* A new Value's bytes from JSON text (free()); empty and false when it is refused. */
+extern bool rpc_value(enum value_form form, const char *json, size_t len, ProtobufCBinaryData *out,
 					  struct wig_error *err);
 
 #endif							/* WIGGLE_PROXY_RPC_H */

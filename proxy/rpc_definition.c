@@ -136,8 +136,8 @@ answer_definition(struct lookup *lookup, const PGresult *result)
 
 	if (PQntuples(result) != 1 || PQgetisnull(result, 0, 0))
 		pending_fail(&lookup->pending, GRPC_NOT_FOUND, "workflow not found");
-	else if (!json_to_struct(PQgetvalue(result, 0, 0), (size_t) PQgetlength(result, 0, 0), &definition,
-							 &err))
+	else if (!(lookup->pending.values == VALUE_TEXT ? json_to_text : json_to_struct)
+			 (PQgetvalue(result, 0, 0), (size_t) PQgetlength(result, 0, 0), &definition, &err))
 		pending_fail(&lookup->pending, GRPC_INTERNAL, "the stored definition cannot be sent: %s",
 					 err.message);
 	else

@@ -197,7 +197,7 @@ fed(struct gather *gather)
 		end_refused(poll, gather_refusal(gather));
 		return;
 	}
-	event_list_merge(&list, gather, &poll->acked, request->max > 0 ? request->max : 1);
+	event_list_merge(&list, gather, &poll->acked, request->max > 0 ? request->max : 1, poll->pending.values);
 	if (list.n == 0)
 		wait_for_more(poll);
 	else

@@ -230,7 +230,7 @@ answer_instance(struct inquiry *inquiry, const PGresult *result)
 					 "the instance's context has more than %zu bytes; read it with SQL", REPLY_MAX_BYTES);
 		return;
 	}
-	if (!view_instance(result, 0, &view, &err))
+	if (!view_instance(result, 0, inquiry->pending.values, &view, &err))
 	{
 		pending_fail(&inquiry->pending, GRPC_INTERNAL, "the instance's context cannot be sent: %s",
 					 err.message);
@@ -243,7 +243,7 @@ answer_instance(struct inquiry *inquiry, const PGresult *result)
 		if (PQgetisnull(result, i, TOKEN_ID))
 			continue;
 		com__wiggle__proto__token__init(&tokens[i]);
-		view_token(result, i, &tokens[i]);
+		view_token(result, i, inquiry->pending.values, &tokens[i]);
 		pointers[reply.n_tokens++] = &tokens[i];
 	}
 	reply.instance = &view;

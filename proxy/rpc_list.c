@@ -111,7 +111,7 @@ reply_rows(struct listing *listing, const struct listed *rows, int n)
 	for (int i = 0; i < n && ok; i++)
 	{
 		com__wiggle__proto__instance_view__init(&views[i]);
-		ok = view_instance(rows[i].result, rows[i].row, &views[i], &err);
+		ok = view_instance(rows[i].result, rows[i].row, listing->pending.values, &views[i], &err);
 		pointers[i] = &views[i];
 	}
 	reply.instances = pointers;

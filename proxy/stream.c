@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "config.h"
+#include "connect.h"
 #include "grpc_gzip.h"
 #include "grpc_header.h"
 #include "h2.h"
@@ -31,6 +32,7 @@
 #define GZIP_REPLY_IN_KIND	1024
 
 #define NO_TIMEOUT			UINT64_MAX
+#define TOO_LARGE			"the request has more bytes than are taken (WIGGLE_MAX_MESSAGE_BYTES)"
 #define METHODS				64
 
 static size_t request_bytes;	/* of all calls */
@@ -86,7 +88,7 @@ charge_body(struct call *call)
 static void
 pay_window(struct conn *conn)
 {
-	if (conn->owed == 0 || conn->waiting > (size_t) config.max_request_conn_bytes)
+	if (conn == NULL || conn->owed == 0 || conn->waiting > (size_t) config.max_request_conn_bytes)
 		return;
 	for (struct call *c = conn->calls; c != NULL; c = c->next)
 	{
@@ -100,7 +102,7 @@ pay_window(struct conn *conn)
 static void
 free_body(struct call *call)
 {
-	if (call->state == CALL_OWNED)
+	if (call->state == CALL_OWNED && call->conn != NULL)
 		call->conn->waiting -= call->frame.body.len;
 	buf_free(&call->frame.body);
 	charge_body(call);
@@ -117,13 +119,35 @@ set_answered(struct call *call)
 	deadline_clear(&call->deadline);
 }
 
+/* The reply is set: to the wire with it. */
+static void
+submit(struct call *call)
+{
+	conn_unsent_add(call->conn, call->reply_len - call->reply_sent);
+	if (call->conn == NULL)
+		call->answered(call);
+	else if (call->protocol == PROTOCOL_CONNECT)
+		h2_submit_plain(call);
+	else
+		h2_submit_reply(call);
+}
+
 static void
 refuse(struct call *call, enum grpc_status status, uint16_t http_status, const char *message)
 {
+	struct buf	body = BUF_INIT;
+
 	set_answered(call);
 	call->status = status;
 	count_answer(call);
-	if (!call->streaming)
+	if (call->protocol == PROTOCOL_CONNECT)
+	{
+		call->http_status = http_status != 200 ? http_status : connect_http_status(status);
+		connect_error(status, message, &body);
+		call->reply = buf_detach(&body, &call->reply_len);
+		submit(call);
+	}
+	else if (!call->streaming)
 		h2_submit_refusal(call, http_status, message);
 	else
 	{
@@ -174,12 +198,17 @@ stream_open(struct conn *conn, int32_t id)
 	call->id = id;
 	call->timeout_ms = NO_TIMEOUT;
 	call->started_us = uv_hrtime() / 1000;
+	metric_add(open_gauge, 1);
+	if (conn == NULL)
+	{
+		call->protocol = PROTOCOL_CONNECT;
+		return call;
+	}
 	call->next = conn->calls;
 	if (conn->calls != NULL)
 		conn->calls->prev = call;
 	conn->calls = call;
 	conn->ncalls++;
-	metric_add(open_gauge, 1);
 	return call;
 }
 
@@ -195,17 +224,22 @@ cancel(struct call *call)
 }
 
 void
+stream_cancel(struct call *call)
+{
+	if (call->state == CALL_ANSWERED)
+		return;
+	cancel(call);
+	set_answered(call);
+	call->status = GRPC_CANCELLED;
+	count_answer(call);
+}
+
+void
 stream_close(struct call *call)
 {
 	struct conn *conn = call->conn;
 
-	if (call->state != CALL_ANSWERED)
-	{
-		cancel(call);
-		set_answered(call);
-		call->status = GRPC_CANCELLED;
-		count_answer(call);
-	}
+	stream_cancel(call);
 	if (call->owed > 0)
 	{
 		conn->owed -= call->owed;
@@ -214,14 +248,15 @@ stream_close(struct call *call)
 	conn_unsent_taken(conn, call->reply_len - call->reply_sent);
 	free(call->reply);
 	free(call->trailer);
+	metric_add(open_gauge, -1);
 	if (call->prev != NULL)
 		call->prev->next = call->next;
-	else
+	else if (conn != NULL)
 		conn->calls = call->next;
 	if (call->next != NULL)
 		call->next->prev = call->prev;
-	conn->ncalls--;
-	metric_add(open_gauge, -1);
+	if (conn != NULL)
+		conn->ncalls--;
 	free(call);
 }
 
@@ -247,12 +282,13 @@ take_path(struct call *call, const char *value, size_t len)
 	if (!grpc_path_split(value, len, &method, &method_len))
 	{
 		call->method = method_find_standard(value, len, &call->shape);
+		call->grpc_only = call->method != NULL;
 		if (call->method == NULL)
-			refuse_later(call, GRPC_UNIMPLEMENTED, 200, "unknown service or method: this server has"
+			refuse_later(call, GRPC_UNIMPLEMENTED, 404, "unknown service or method: this server has"
 						 " com.wiggle.proto.WiggleControlPlane, grpc.health.v1.Health and grpc.reflection");
 	}
 	else if ((call->method = method_find(method, method_len)) == NULL || call->method->start == NULL)
-		refuse_later(call, GRPC_UNIMPLEMENTED, 200,
+		refuse_later(call, GRPC_UNIMPLEMENTED, 404,
 					 "this server has no such method of com.wiggle.proto.WiggleControlPlane");
 }
 
@@ -263,6 +299,45 @@ take_encoding(struct call *call, const char *value, size_t len)
 		call->frame.takes_compressed = true;
 	else if (len != 8 || memcmp(value, "identity", 8) != 0)
 		refuse_later(call, GRPC_UNIMPLEMENTED, 200, "the grpc-encoding is neither identity nor gzip");
+}
+
+/* Who does not ask for gRPC is told what is wrong in the body. */
+static void
+take_type(struct call *call, const char *value, size_t len)
+{
+	if (call->conn != NULL && grpc_content_type_ok(value, len))
+		call->typed = true;
+	else if (connect_content_type(value, len, &call->format))
+	{
+		call->typed = true;
+		call->protocol = PROTOCOL_CONNECT;
+	}
+	else if (!grpc_content_type_like(value, len))
+		call->protocol = PROTOCOL_CONNECT;
+}
+
+/* A body that is too long to be thrown away: twice as much as a message. */
+static bool
+is_endless(uint64_t len)
+{
+	return len > 2 * (uint64_t) config.max_message_bytes;
+}
+
+/* Fields that only Connect gives a meaning. */
+static void
+check_connect(struct call *call)
+{
+	if (call->grpc_only)
+	{
+		call->method = NULL;
+		call->shape = METHOD_UNARY;
+		refuse_later(call, GRPC_UNIMPLEMENTED, 404, "this service is for gRPC alone");
+	}
+	if (call->encoded)
+		refuse_later(call, GRPC_UNIMPLEMENTED, 200,
+					 "compressed messages are not understood; send them with identity encoding");
+	else if (call->content_length > (uint64_t) config.max_message_bytes)
+		refuse_later(call, GRPC_RESOURCE_EXHAUSTED, 200, TOO_LARGE);
 }
 
 #define IS(literal) (name_len == sizeof(literal) - 1 && memcmp(name, literal, sizeof(literal) - 1) == 0)
@@ -284,12 +359,12 @@ stream_header(struct call *call, const uint8_t *name, size_t name_len,
 	else if (IS(":method"))
 	{
 		if (value_len != 4 || memcmp(value, "POST", 4) != 0)
-			refuse_later(call, GRPC_UNIMPLEMENTED, 405, "gRPC calls are POST requests");
+			refuse_later(call, GRPC_UNIMPLEMENTED, 405, "calls are POST requests");
 	}
 	else if (IS(":path"))
 		take_path(call, text, value_len);
 	else if (IS("content-type"))
-		call->typed = grpc_content_type_ok(text, value_len);
+		take_type(call, text, value_len);
 	else if (IS("grpc-timeout"))
 	{
 		if (!grpc_timeout_parse(text, value_len, &call->timeout_ms))
@@ -300,6 +375,23 @@ stream_header(struct call *call, const uint8_t *name, size_t name_len,
 		take_encoding(call, text, value_len);
 	else if (IS("grpc-accept-encoding"))
 		call->accepts_gzip = grpc_gzip_accepted(text, value_len);
+	else if (IS("connect-timeout-ms"))
+	{
+		if (!connect_number(text, value_len, &call->timeout_ms))
+			refuse_later(call, GRPC_INVALID_ARGUMENT, 200, "connect-timeout-ms is not up to ten digits");
+	}
+	else if (IS("connect-protocol-version"))
+	{
+		if (value_len != 1 || *value != '1')
+			refuse_later(call, GRPC_INVALID_ARGUMENT, 200, "connect-protocol-version is not 1");
+	}
+	else if (IS("content-encoding"))
+		call->encoded = value_len != 8 || memcmp(value, "identity", 8) != 0;
+	else if (IS("content-length"))
+	{
+		if (!connect_number(text, value_len, &call->content_length))
+			call->content_length = UINT64_MAX;
+	}
 	return true;
 }
 
@@ -326,9 +418,13 @@ stream_headers_end(struct call *call, bool end_stream)
 	if (!call->typed && call->http_status != 405 && call->refusal_status != GRPC_RESOURCE_EXHAUSTED)
 	{
 		call->refusal = NULL;
-		refuse_later(call, GRPC_INVALID_ARGUMENT, 415, "the content-type must be application/grpc");
+		refuse_later(call, GRPC_INVALID_ARGUMENT, 415, call->conn == NULL
+					 ? "the content-type must be application/json or application/proto; gRPC has its own port"
+					 : "the content-type must be application/grpc, application/json or application/proto");
 	}
-	if (call->refusal != NULL)
+	if (call->protocol == PROTOCOL_CONNECT)
+		check_connect(call);
+	if (call->refusal != NULL && (call->protocol == PROTOCOL_GRPC || end_stream || is_endless(call->content_length)))
 	{
 		refuse(call, call->refusal_status, call->http_status, call->refusal);
 		return;
@@ -342,15 +438,42 @@ stream_headers_end(struct call *call, bool end_stream)
 
 /* ------------------------------------------------------------------- body */
 
+/* Connect's body is the message, or of no interest any more. */
+static enum grpc_frame_state
+take_bytes(struct call *call, const uint8_t *data, size_t len)
+{
+	struct buf *body = &call->frame.body;
+	size_t		max = (size_t) config.max_message_bytes;
+
+	if (call->protocol == PROTOCOL_GRPC)
+		return grpc_frame_feed(&call->frame, data, len, max);
+	if (call->refusal != NULL)
+	{
+		call->discarded += len;
+		return is_endless(call->discarded) ? GRPC_FRAME_TOO_LARGE : GRPC_FRAME_PARTIAL;
+	}
+	if (len > max - body->len)
+	{
+		refuse_later(call, GRPC_RESOURCE_EXHAUSTED, 200, TOO_LARGE);
+		buf_free(body);
+		return GRPC_FRAME_PARTIAL;
+	}
+	buf_append(body, data, len);
+	return GRPC_FRAME_PARTIAL;
+}
+
 static void
 refuse_frame(struct call *call, enum grpc_frame_state state)
 {
 	switch (state)
 	{
 		case GRPC_FRAME_TOO_LARGE:
-			refuse_fmt(call, GRPC_RESOURCE_EXHAUSTED,
-					   "the request has %u bytes, more than the %lld that are taken (WIGGLE_MAX_MESSAGE_BYTES)",
-					   call->frame.length, (long long) config.max_message_bytes);
+			if (call->protocol == PROTOCOL_CONNECT)
+				refuse(call, GRPC_RESOURCE_EXHAUSTED, 200, TOO_LARGE);
+			else
+				refuse_fmt(call, GRPC_RESOURCE_EXHAUSTED,
+						   "the request has %u bytes, more than the %lld that are taken (WIGGLE_MAX_MESSAGE_BYTES)",
+						   call->frame.length, (long long) config.max_message_bytes);
 			break;
 		case GRPC_FRAME_COMPRESSED:
 			refuse(call, GRPC_INTERNAL, 200, "the message is marked as compressed, but no grpc-encoding is named");
@@ -368,7 +491,7 @@ refuse_frame(struct call *call, enum grpc_frame_state state)
 static bool
 feed(struct call *call, const uint8_t *data, size_t len)
 {
-	enum grpc_frame_state state = grpc_frame_feed(&call->frame, data, len, (size_t) config.max_message_bytes);
+	enum grpc_frame_state state = take_bytes(call, data, len);
 
 	charge_body(call);
 	if (state > GRPC_FRAME_WHOLE)
@@ -461,12 +584,12 @@ stream_data(struct call *call, const uint8_t *data, size_t len)
 {
 	struct conn *conn = call->conn;
 
-	if (call->state == CALL_BODY && conn->waiting > (size_t) config.max_request_conn_bytes)
+	if (call->state == CALL_BODY && conn != NULL && conn->waiting > (size_t) config.max_request_conn_bytes)
 	{
 		call->owed += len;
 		conn->owed += len;
 	}
-	else
+	else if (conn != NULL)
 		h2_consume(call, len);
 	if (call->state != CALL_BODY)
 		return;
@@ -479,7 +602,7 @@ stream_data(struct call *call, const uint8_t *data, size_t len)
 static bool
 unsent_below(const struct conn *conn, size_t bytes, size_t times)
 {
-	size_t		mine = conn->unsent + conn->writing + bytes;
+	size_t		mine = bytes + (conn != NULL ? conn->unsent + conn->writing : 0);
 
 	return mine <= times * (size_t) config.max_unsent_conn_bytes &&
 		conn_unsent_total() + bytes <= times * (size_t) config.max_unsent_bytes;
@@ -490,19 +613,24 @@ stream_end(struct call *call)
 {
 	if (call->state != CALL_BODY)
 		return;
+	if (call->refusal != NULL)
+	{
+		refuse(call, call->refusal_status, call->http_status, call->refusal);
+		return;
+	}
 	if (call->shape == METHOD_CHAT && call->frame.have == 0)
 	{
 		end_chat(call);
 		return;
 	}
-	if (call->frame.state != GRPC_FRAME_WHOLE)
+	if (call->protocol == PROTOCOL_GRPC && call->frame.state != GRPC_FRAME_WHOLE)
 	{
 		refuse(call, GRPC_INTERNAL, 200, call->frame.have == 0
 			   ? "a unary call has one request message, but none came"
 			   : "the request message is shorter than its prefix says");
 		return;
 	}
-	if (call->conn->unsent > SMALL_REPLY && !unsent_below(call->conn, 0, 1))
+	if (call->conn != NULL && call->conn->unsent > SMALL_REPLY && !unsent_below(call->conn, 0, 1))
 	{
 		refuse(call, GRPC_RESOURCE_EXHAUSTED, 200,
 			   "too many replies wait to be read "
@@ -512,7 +640,8 @@ stream_end(struct call *call)
 	if (!take_body(call))
 		return;
 	call->state = CALL_OWNED;
-	call->conn->waiting += call->frame.body.len;
+	if (call->conn != NULL)
+		call->conn->waiting += call->frame.body.len;
 	if (call->deadline_at != 0)
 		deadline_set(&call->deadline, call->deadline_at, deadline_passed);
 	else
@@ -534,6 +663,12 @@ deadline_passed(struct deadline *d)
 		refuse_fmt(call, GRPC_DEADLINE_EXCEEDED, "the request was not complete within %d seconds", RECEIVE_MS / 1000);
 }
 
+void
+stream_refuse(struct call *call, enum grpc_status status, const char *message)
+{
+	refuse_later(call, status, 200, message);
+}
+
 /* ----------------------------------------------------------------- call.h */
 
 const uint8_t *
@@ -541,6 +676,12 @@ call_request(const struct call *call, size_t *len)
 {
 	*len = call->frame.body.len;
 	return call->frame.body.data;
+}
+
+enum call_format
+call_format(const struct call *call)
+{
+	return call->format;
 }
 
 void
@@ -558,7 +699,7 @@ call_deadline(const struct call *call)
 const void *
 call_connection(const struct call *call)
 {
-	return call->conn;
+	return call->conn != NULL ? (const void *) call->conn : call->carrier;
 }
 
 void
@@ -578,7 +719,7 @@ call_has_room(const struct call *call, size_t bytes)
 static bool
 fits(const struct call *call, size_t len)
 {
-	return len <= UINT32_MAX && (len <= SMALL_REPLY || call->conn->unsent == 0 ||
+	return len <= UINT32_MAX && (len <= SMALL_REPLY || (call->conn != NULL && call->conn->unsent == 0) ||
 								 unsent_below(call->conn, len, UNSENT_EXCESS));
 }
 
@@ -627,15 +768,17 @@ call_reply(struct call *call, uint8_t *message, size_t len)
 		return;
 	}
 	set_answered(call);
-	if (call->accepts_gzip && len >= (call->frame.takes_compressed ? GZIP_REPLY_IN_KIND : GZIP_REPLY))
+	if (call->protocol == PROTOCOL_GRPC && call->accepts_gzip &&
+		len >= (call->frame.takes_compressed ? GZIP_REPLY_IN_KIND : GZIP_REPLY))
 		compress_reply(call, &message, &len);
 	write_prefix(message, call->gzipped, len);
 	call->reply = message;
 	call->reply_len = CALL_PREFIX + len;
+	call->reply_sent = call->protocol == PROTOCOL_GRPC ? 0 : CALL_PREFIX;
 	call->status = GRPC_OK;
+	call->http_status = 200;
 	count_answer(call);
-	conn_unsent_add(call->conn, call->reply_len);
-	h2_submit_reply(call);
+	submit(call);
 }
 
 bool

@@ -5,6 +5,14 @@
  * h2.c reports what nghttp2 saw; stream.c decides. A struct call lives from
  * stream_open to stream_close, also while a handler owns it and after it was
  * answered; handlers see it through call.h only.
+ *
+ * A request of HTTP/1 on the second port (http_call.c) is told here in the same
+ * way, its request line as :method and :path. It has no conn, is never gRPC, and its
+ * answer is handed over with answered().
+ *
+ * In Connect a refusal waits for the end of the body, which is thrown away, within
+ * reason: plain HTTP clients often send all of it before they look at the answer,
+ * and take an early one for a broken connection.
  */
 #ifndef WIGGLE_PROXY_STREAM_H
 #define WIGGLE_PROXY_STREAM_H
@@ -12,6 +20,12 @@
 #include "call.h"
 #include "conn.h"
 #include "grpc_frame.h"
+
+enum call_protocol
+{
+	PROTOCOL_GRPC,				/* framed messages, the status in trailers */
+	PROTOCOL_CONNECT			/* bare messages, the status is HTTP's (connect.h) */
+};
 
 enum call_state
 {
@@ -23,7 +37,9 @@ enum call_state
 
 struct call
 {
-	struct conn *conn;
+	struct conn *conn;			/* NULL: HTTP/1 */
+	void		(*answered) (struct call *call);	/* HTTP/1: the reply is set */
+	void	   *carrier;		/* of answered() */
 	struct call *prev;			/* of the connection */
 	struct call *next;
 	int32_t		id;
@@ -34,9 +50,15 @@ struct call
 	enum method_shape shape;
 	const char *refusal;		/* literal; the first thing wrong with the headers */
 	enum grpc_status refusal_status;
-	uint16_t	http_status;	/* of the refusal */
-	bool		typed;			/* a content-type that is gRPC's came */
+	uint16_t	http_status;	/* of the refusal; in Connect, of the answer */
+	enum call_protocol protocol;
+	enum call_format format;
+	bool		typed;			/* a content-type came that is understood */
+	bool		encoded;		/* Connect: the body is compressed */
+	uint64_t	content_length; /* that was announced, or 0 */
+	uint64_t	discarded;		/* bytes of a body that is not looked at */
 	bool		pathed;			/* :path came */
+	bool		grpc_only;		/* the method is of one of gRPC's own services */
 	bool		accepts_gzip;	/* for the reply */
 	size_t		header_bytes;
 	uint64_t	timeout_ms;		/* of grpc-timeout; UINT64_MAX = none */
@@ -53,8 +75,8 @@ struct call
 
 	/* reply */
 	uint8_t    *reply;			/* prefix and message */
-	size_t		reply_len;
-	size_t		reply_sent;
+	size_t		reply_len;		/* with the prefix */
+	size_t		reply_sent;		/* begins behind the prefix in Connect */
 	bool		gzipped;		/* the reply's message is */
 	bool		streaming;		/* reply messages were sent: the head is out, or about to be */
 	char	   *trailer;		/* the status's message, when it is to follow some */
@@ -63,6 +85,7 @@ struct call
 
 extern void stream_setup(void);
 
+/* Without a connection for HTTP/1, which then sets answered and carrier. */
 extern struct call *stream_open(struct conn *conn, int32_t id);
 
 /* False when the stream is to be reset: far over the bound on header bytes. */
@@ -71,6 +94,12 @@ extern bool stream_header(struct call *call, const uint8_t *name, size_t name_le
 extern void stream_headers_end(struct call *call, bool end_stream);
 extern void stream_data(struct call *call, const uint8_t *data, size_t len);
 extern void stream_end(struct call *call);
+
+/* Before the headers' end: the call is refused whatever they are. */
+extern void stream_refuse(struct call *call, enum grpc_status status, const char *message);
+
+/* The client is gone: the handler is told, and nobody is answered. */
+extern void stream_cancel(struct call *call);
 
 /* The stream is gone; frees the call, telling its handler if it has one. */
 extern void stream_close(struct call *call);

@@ -8,6 +8,7 @@
 #include "jsontext.h"
 #include "utf8.h"
 #include "value.h"
+#include "wire.h"
 
 #define OBJECT_COST		3		/* messages a level: Struct, map entry, Value */
 #define ARRAY_COST		2		/* ListValue, Value */
@@ -22,14 +23,6 @@ enum value_field
 	VALUE_BOOL = 4,
 	VALUE_STRUCT = 5,
 	VALUE_LIST = 6
-};
-
-enum wire_type
-{
-	WIRE_VARINT = 0,
-	WIRE_FIXED64 = 1,
-	WIRE_BYTES = 2,
-	WIRE_FIXED32 = 5
 };
 
 struct cursor
@@ -379,6 +372,18 @@ put_value(struct writer *w, struct cursor in)
 	}
 }
 
+/* What goes to the database is never taken on trust. */
+static bool
+put_text(struct writer *w, const char *text, size_t len)
+{
+	struct wig_json_info info;
+
+	if (!wig_json_check(text, len, &info, w->err))
+		return false;
+	buf_append(w->out, text + info.start, info.length);
+	return true;
+}
+
 static bool
 transcode(bool (*put) (struct writer *, struct cursor), const uint8_t *pb, size_t len,
 		  struct buf *out, struct wig_error *err)
@@ -387,6 +392,8 @@ transcode(bool (*put) (struct writer *, struct cursor), const uint8_t *pb, size_
 	struct cursor in = {pb, len > 0 ? pb + len : pb};
 	size_t		before = out->len;
 
+	if (len > 0 && *pb == VALUE_TEXT_MARK)
+		return put_text(&w, (const char *) pb + 1, len - 1);
 	buf_reserve(out, len);
 	if (put(&w, in))
 		return true;

@@ -16,6 +16,12 @@
  * To Value: the text must be one JSON document of the same rules; numbers become
  * the nearest double.
  *
+ * A value may also travel within the process as text: the byte VALUE_TEXT_MARK,
+ * which begins no protobuf message, and the JSON as it was written. So a client
+ * that speaks JSON gets and gives numbers of any length without a double in
+ * between. The text is checked when it is made and when it is read; a client that
+ * sends such bytes is refused (message.h), and they are never sent.
+ *
  * All functions append to *out. On refusal they return false, fill *err and leave
  * *out at the length that it had. Nothing is allocated but the growth of *out,
  * and recursion is bounded by the nesting limit.
@@ -30,11 +36,23 @@
 #include "buf.h"
 #include "error.h"
 
+enum value_form
+{
+	VALUE_WIRE,					/* the bytes of a Value or Struct */
+	VALUE_TEXT					/* the mark and JSON text */
+};
+
+#define VALUE_TEXT_MARK 0
+
+/* Both take either form. */
 extern bool value_to_json(const uint8_t *pb, size_t len, struct buf *out, struct wig_error *err);
 extern bool struct_to_json(const uint8_t *pb, size_t len, struct buf *out, struct wig_error *err);
 
 /* json_to_struct refuses anything but an object. */
 extern bool json_to_value(const char *json, size_t len, struct buf *out, struct wig_error *err);
 extern bool json_to_struct(const char *json, size_t len, struct buf *out, struct wig_error *err);
+
+/* The text form of a value; checked alike. */
+extern bool json_to_text(const char *json, size_t len, struct buf *out, struct wig_error *err);
 
 #endif							/* WIGGLE_PROXY_VALUE_H */

@@ -1,9 +1,6 @@
 /*
  * value_encode.c
  *	  JSON text -> protobuf Value and Struct bytes, in one pass over the text.
- *
- * A message's length stands before its content and is not known before it ends:
- * one byte is kept for it, and the content moves up when more are needed.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -11,6 +8,7 @@
 #include "jsontext.h"
 #include "utf8.h"
 #include "value.h"
+#include "wire.h"
 
 #define OBJECT_COST		3
 #define ARRAY_COST		2
@@ -62,34 +60,6 @@ expect(struct reader *r, uint8_t c, const char *what)
 		return refuse(r, what);
 	r->p++;
 	return true;
-}
-
-static size_t
-open_length(struct reader *r, uint8_t tag)
-{
-	buf_reserve(r->out, 2);
-	r->out->data[r->out->len++] = tag;
-	r->out->data[r->out->len++] = 0;
-	return r->out->len;
-}
-
-static void
-close_length(struct reader *r, size_t content)
-{
-	struct buf *out = r->out;
-	size_t		len = out->len - content;
-	size_t		extra = 0;
-
-	for (size_t rest = len >> 7; rest > 0; rest >>= 7)
-		extra++;
-	if (extra > 0)
-	{
-		buf_reserve(out, extra);
-		memmove(out->data + content + extra, out->data + content, len);
-		out->len += extra;
-	}
-	for (size_t i = 0; i <= extra; i++, len >>= 7)
-		out->data[content - 1 + i] = (uint8_t) ((len & 0x7f) | (i < extra ? 0x80 : 0));
 }
 
 static bool
@@ -211,7 +181,7 @@ read_escape(struct reader *r)
 static bool
 read_string(struct reader *r, uint8_t tag)
 {
-	size_t		content = open_length(r, tag);
+	size_t		content = wire_open(r->out, tag);
 
 	for (r->p++;;)
 	{
@@ -242,7 +212,7 @@ read_string(struct reader *r, uint8_t tag)
 			return refuse(r, "a string holds a raw control character");
 	}
 	r->p++;
-	close_length(r, content);
+	wire_close(r->out, content);
 	return true;
 }
 
@@ -392,18 +362,18 @@ enter(struct reader *r, int cost)
 static bool
 read_member(struct reader *r)
 {
-	size_t		entry = open_length(r, TAG_FIELDS);
+	size_t		entry = wire_open(r->out, TAG_FIELDS);
 	size_t		content;
 
 	if (r->p == r->end || *r->p != '"')
 		return refuse(r, "a member's name is expected");
 	if (!read_string(r, TAG_KEY) || !expect(r, ':', "':' is expected"))
 		return false;
-	content = open_length(r, TAG_VALUE);
+	content = wire_open(r->out, TAG_VALUE);
 	if (!read_value(r))
 		return false;
-	close_length(r, content);
-	close_length(r, entry);
+	wire_close(r->out, content);
+	wire_close(r->out, entry);
 	return true;
 }
 
@@ -449,11 +419,11 @@ read_array(struct reader *r)
 	{
 		for (;;)
 		{
-			size_t		content = open_length(r, TAG_FIELDS);
+			size_t		content = wire_open(r->out, TAG_FIELDS);
 
 			if (!read_value(r))
 				return false;
-			close_length(r, content);
+			wire_close(r->out, content);
 			skip_space(r);
 			if (r->p == r->end || *r->p != ',')
 				break;
@@ -488,10 +458,10 @@ read_value(struct reader *r)
 		case '{':
 		case '[':
 			is_object = *r->p == '{';
-			content = open_length(r, is_object ? TAG_STRUCT : TAG_LIST);
+			content = wire_open(r->out, is_object ? TAG_STRUCT : TAG_LIST);
 			if (!(is_object ? read_object(r) : read_array(r)))
 				return false;
-			close_length(r, content);
+			wire_close(r->out, content);
 			return true;
 		default:
 			return read_number(r);
@@ -537,4 +507,16 @@ bool
 json_to_struct(const char *json, size_t len, struct buf *out, struct wig_error *err)
 {
 	return transcode(read_root_object, json, len, out, err);
+}
+
+bool
+json_to_text(const char *json, size_t len, struct buf *out, struct wig_error *err)
+{
+	struct wig_json_info info;
+
+	if (!wig_json_check(json, len, &info, err))
+		return false;
+	buf_byte(out, VALUE_TEXT_MARK);
+	buf_append(out, json + info.start, info.length);
+	return true;
 }

@@ -23,17 +23,17 @@ text(const PGresult *result, int row, int column)
 
 /* What a step saw and gave, for a person: left out rather than refused. */
 static void
-record(const PGresult *result, int row, int column, ProtobufCBinaryData *out)
+record(const PGresult *result, int row, int column, enum value_form form, ProtobufCBinaryData *out)
 {
 	struct wig_error ignored;
 
 	if (!PQgetisnull(result, row, column))
-		rpc_value(text(result, row, column), (size_t) PQgetlength(result, row, column), out, &ignored);
+		rpc_value(form, text(result, row, column), (size_t) PQgetlength(result, row, column), out, &ignored);
 }
 
 bool
-view_instance(const PGresult *result, int row, Com__Wiggle__Proto__InstanceView *view,
-			  struct wig_error *err)
+view_instance(const PGresult *result, int row, enum value_form form,
+			  Com__Wiggle__Proto__InstanceView *view, struct wig_error *err)
 {
 	view->id = text(result, row, INSTANCE_ID);
 	view->workflow = text(result, row, INSTANCE_WORKFLOW);
@@ -53,12 +53,12 @@ view_instance(const PGresult *result, int row, Com__Wiggle__Proto__InstanceView 
 	view->created_at = view_number(result, row, INSTANCE_CREATED_AT);
 	view->updated_at = view_number(result, row, INSTANCE_UPDATED_AT);
 	return PQgetisnull(result, row, INSTANCE_CONTEXT) ||
-		rpc_value(text(result, row, INSTANCE_CONTEXT),
+		rpc_value(form, text(result, row, INSTANCE_CONTEXT),
 				  (size_t) PQgetlength(result, row, INSTANCE_CONTEXT), &view->context, err);
 }
 
 void
-view_token(const PGresult *result, int row, Com__Wiggle__Proto__Token *token)
+view_token(const PGresult *result, int row, enum value_form form, Com__Wiggle__Proto__Token *token)
 {
 	token->id = text(result, row, TOKEN_ID);
 	token->node_id = text(result, row, TOKEN_NODE_ID);
@@ -88,8 +88,8 @@ view_token(const PGresult *result, int row, Com__Wiggle__Proto__Token *token)
 		token->has_finished_at_case = COM__WIGGLE__PROTO__TOKEN__HAS_FINISHED_AT_FINISHED_AT;
 		token->finished_at = view_number(result, row, TOKEN_FINISHED_AT);
 	}
-	record(result, row, TOKEN_INPUT, &token->input);
-	record(result, row, TOKEN_OUTPUT, &token->output);
+	record(result, row, TOKEN_INPUT, form, &token->input);
+	record(result, row, TOKEN_OUTPUT, form, &token->output);
 }
 
 void

@@ -25,6 +25,13 @@ call_request(const struct call *call, size_t *len)
 	return NULL;
 }
 
+enum call_format
+call_format(const struct call *call)
+{
+	(void) call;
+	return CALL_PROTOBUF;
+}
+
 void
 call_reply(struct call *call, uint8_t *message, size_t len)
 {
@@ -113,6 +120,17 @@ malformed_bytes(void **state)
 	refused(poll, "\x19\x01\x02", 3, "not a well-formed");	/* a cut fixed64 */
 	refused(poll, "\x18", 1, "not a well-formed");
 	refused(poll, "\x0d\x01\x02\x03\x04", 5, "not a well-formed");	/* a number for worker_id */
+}
+
+/* The text form is for our own use: a client's is refused wherever it stands. */
+static void
+values_as_text(void **state)
+{
+	(void) state;
+	refused(&com__wiggle__proto__start_instance_request__descriptor, "\x12\x03\x00{}", 5,
+			"StartInstanceRequest.context is not a well-formed google.protobuf.Value");
+	refused(&com__wiggle__proto__report_steps_request__descriptor, "\x0a\x07\x1a\x05\x12\x03\x00{}", 9,
+			"StepResult.merge is not a well-formed google.protobuf.Value");
 }
 
 /* steps.branches.steps.escalation.escalation…: protobuf-c would follow for ever. */
@@ -216,6 +234,7 @@ main(void)
 		cmocka_unit_test(good_requests),
 		cmocka_unit_test(text_is_checked_and_named),
 		cmocka_unit_test(malformed_bytes),
+		cmocka_unit_test(values_as_text),
 		cmocka_unit_test(deep_nesting),
 		cmocka_unit_test(too_many_parts),
 		cmocka_unit_test(truncated_at_every_length),
