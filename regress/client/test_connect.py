@@ -12,6 +12,7 @@ import world
 import wiggle_pb2 as pb
 from connect import JSON, SERVICE, Http1, Http2, Refused
 from harness import Proxy, topology, wait_for
+from rawh2 import EMPTY
 from wigclient import REQUESTS, Client, ClientTest, flow, fresh_name, retry
 
 PROTO = "application/proto"
@@ -431,3 +432,28 @@ class ByHttp2(Calls, ClientTest):
     def setUp(self):
         super().setUp()
         self.door = Http2(world.proxy)
+
+    def test_services_of_grpc_itself_are_for_grpc_alone(self):
+        streams = self.metric("wiggle_proxy_streams")
+        for path in ("/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch",
+                     "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+                     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"):
+            for kind, body in ((JSON, b"{}"), (JSON, b""), (PROTO, b""), (PROTO, EMPTY), (PROTO, EMPTY * 2)):
+                with self.subTest(path=path, kind=kind, body=body):
+                    answer = self.door.send(None, body, kind=kind, path=path)
+                    self.assertEqual((answer.status, answer.headers["content-type"], answer.body["code"]),
+                                     (404, JSON, "unimplemented"))
+                    self.assertIn("for gRPC alone", answer.body["message"])
+            self.assertEqual(self.door.send(None, kind="text/plain", path=path).status, 415)
+            self.assertEqual(self.door.send(None, method="GET", path=path).status, 405)
+        wait_for(lambda: self.metric("wiggle_proxy_streams") <= streams, 60, "the streams' end")
+
+    def test_what_grpc_says_of_compression_means_nothing_here(self):
+        name = fresh_name()
+        self.client.register(flow(name, "a"))
+        context = {"text": "x" * 200000}
+        instance = self.door.call("StartInstance", {"workflow": name, "context": context})["instanceId"]
+        for fields in ({"grpc_accept_encoding": "gzip"}, {"grpc_accept_encoding": "gzip", "grpc_encoding": "gzip"}):
+            answer = self.door.send("GetInstance", {"instanceId": instance}, **fields)
+            self.assertEqual((answer.status, answer.body["instance"]["context"]), (200, context))
+            self.assertNotIn("grpc-encoding", answer.headers)
