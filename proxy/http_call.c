@@ -140,9 +140,9 @@ open_request(struct MHD_Connection *connection, const char *path, const char *me
 	requests = request;
 	metric_set(open_gauge, ++count);
 	if (drain_started())
-		stream_refuse(call, GRPC_UNAVAILABLE, "the server is about to end");
+		stream_refuse(call, GRPC_UNAVAILABLE, 200, "the server is about to end");
 	else if (count > HTTP_CALLS)
-		stream_refuse(call, GRPC_RESOURCE_EXHAUSTED, "too many calls wait for their answers; try again later");
+		stream_refuse(call, GRPC_RESOURCE_EXHAUSTED, 200, "too many calls wait for their answers; try again later");
 	else
 	{
 		stream_header(call, (const uint8_t *) ":method", 7, (const uint8_t *) method, strlen(method));

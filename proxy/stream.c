@@ -10,14 +10,11 @@
 #include "config.h"
 #include "connect.h"
 #include "grpc_gzip.h"
-#include "grpc_header.h"
 #include "h2.h"
 #include "metrics.h"
 
 /* A request must be complete within this time of its headers. */
 #define RECEIVE_MS			60000
-/* Header fields beyond so many times the bound are not even counted on. */
-#define HEADER_EXCESS		4
 /* Replies of up to this size are never refused for want of room. */
 #define SMALL_REPLY			16384
 /* Longest message of a status, before it is percent-coded. */
@@ -32,7 +29,6 @@
 #define GZIP_REPLY_IN_KIND	1024
 
 #define NO_TIMEOUT			UINT64_MAX
-#define TOO_LARGE			"the request has more bytes than are taken (WIGGLE_MAX_MESSAGE_BYTES)"
 #define METHODS				64
 
 static size_t request_bytes;	/* of all calls */
@@ -262,137 +258,11 @@ stream_close(struct call *call)
 
 /* ---------------------------------------------------------------- headers */
 
-static void
-refuse_later(struct call *call, enum grpc_status status, uint16_t http_status, const char *message)
-{
-	if (call->refusal != NULL)
-		return;
-	call->refusal = message;
-	call->refusal_status = status;
-	call->http_status = http_status;
-}
-
-static void
-take_path(struct call *call, const char *value, size_t len)
-{
-	const char *method;
-	size_t		method_len;
-
-	call->pathed = true;
-	if (!grpc_path_split(value, len, &method, &method_len))
-	{
-		call->method = method_find_standard(value, len, &call->shape);
-		call->grpc_only = call->method != NULL;
-		if (call->method == NULL)
-			refuse_later(call, GRPC_UNIMPLEMENTED, 404, "unknown service or method: this server has"
-						 " com.wiggle.proto.WiggleControlPlane, grpc.health.v1.Health and grpc.reflection");
-	}
-	else if ((call->method = method_find(method, method_len)) == NULL || call->method->start == NULL)
-		refuse_later(call, GRPC_UNIMPLEMENTED, 404,
-					 "this server has no such method of com.wiggle.proto.WiggleControlPlane");
-}
-
-static void
-take_encoding(struct call *call, const char *value, size_t len)
-{
-	if (len == 4 && memcmp(value, "gzip", 4) == 0)
-		call->frame.takes_compressed = true;
-	else if (len != 8 || memcmp(value, "identity", 8) != 0)
-		refuse_later(call, GRPC_UNIMPLEMENTED, 200, "the grpc-encoding is neither identity nor gzip");
-}
-
-/* Who does not ask for gRPC is told what is wrong in the body. */
-static void
-take_type(struct call *call, const char *value, size_t len)
-{
-	if (call->conn != NULL && grpc_content_type_ok(value, len))
-		call->typed = true;
-	else if (connect_content_type(value, len, &call->format))
-	{
-		call->typed = true;
-		call->protocol = PROTOCOL_CONNECT;
-	}
-	else if (!grpc_content_type_like(value, len))
-		call->protocol = PROTOCOL_CONNECT;
-}
-
 /* A body that is too long to be thrown away: twice as much as a message. */
 static bool
 is_endless(uint64_t len)
 {
 	return len > 2 * (uint64_t) config.max_message_bytes;
-}
-
-/* Fields that only Connect gives a meaning. */
-static void
-check_connect(struct call *call)
-{
-	if (call->grpc_only)
-	{
-		call->method = NULL;
-		call->shape = METHOD_UNARY;
-		refuse_later(call, GRPC_UNIMPLEMENTED, 404, "this service is for gRPC alone");
-	}
-	if (call->encoded)
-		refuse_later(call, GRPC_UNIMPLEMENTED, 200,
-					 "compressed messages are not understood; send them with identity encoding");
-	else if (call->content_length > (uint64_t) config.max_message_bytes)
-		refuse_later(call, GRPC_RESOURCE_EXHAUSTED, 200, TOO_LARGE);
-}
-
-#define IS(literal) (name_len == sizeof(literal) - 1 && memcmp(name, literal, sizeof(literal) - 1) == 0)
-
-bool
-stream_header(struct call *call, const uint8_t *name, size_t name_len,
-			  const uint8_t *value, size_t value_len)
-{
-	const char *text = (const char *) value;
-
-	if (call->state != CALL_HEADERS)
-		return true;
-	call->header_bytes += name_len + value_len + 32;
-	if (call->header_bytes > HEADER_EXCESS * (size_t) config.max_header_bytes)
-		return false;
-	if (call->header_bytes > (size_t) config.max_header_bytes)
-		refuse_later(call, GRPC_RESOURCE_EXHAUSTED, 200,
-					 "the call's metadata is too large (WIGGLE_MAX_HEADER_BYTES)");
-	else if (IS(":method"))
-	{
-		if (value_len != 4 || memcmp(value, "POST", 4) != 0)
-			refuse_later(call, GRPC_UNIMPLEMENTED, 405, "calls are POST requests");
-	}
-	else if (IS(":path"))
-		take_path(call, text, value_len);
-	else if (IS("content-type"))
-		take_type(call, text, value_len);
-	else if (IS("grpc-timeout"))
-	{
-		if (!grpc_timeout_parse(text, value_len, &call->timeout_ms))
-			refuse_later(call, GRPC_INVALID_ARGUMENT, 200,
-						 "grpc-timeout is not up to eight digits and a unit of H M S m u n");
-	}
-	else if (IS("grpc-encoding"))
-		take_encoding(call, text, value_len);
-	else if (IS("grpc-accept-encoding"))
-		call->accepts_gzip = grpc_gzip_accepted(text, value_len);
-	else if (IS("connect-timeout-ms"))
-	{
-		if (!connect_number(text, value_len, &call->timeout_ms))
-			refuse_later(call, GRPC_INVALID_ARGUMENT, 200, "connect-timeout-ms is not up to ten digits");
-	}
-	else if (IS("connect-protocol-version"))
-	{
-		if (value_len != 1 || *value != '1')
-			refuse_later(call, GRPC_INVALID_ARGUMENT, 200, "connect-protocol-version is not 1");
-	}
-	else if (IS("content-encoding"))
-		call->encoded = value_len != 8 || memcmp(value, "identity", 8) != 0;
-	else if (IS("content-length"))
-	{
-		if (!connect_number(text, value_len, &call->content_length))
-			call->content_length = UINT64_MAX;
-	}
-	return true;
 }
 
 static void deadline_passed(struct deadline *d);
@@ -413,17 +283,7 @@ stream_headers_end(struct call *call, bool end_stream)
 	if (call->state != CALL_HEADERS)
 		return;
 	call->state = CALL_BODY;
-	/* What is wrong with the wrapping is told before what is wrong inside. Behind
-	 * fields that are too large nothing was looked at. */
-	if (!call->typed && call->http_status != 405 && call->refusal_status != GRPC_RESOURCE_EXHAUSTED)
-	{
-		call->refusal = NULL;
-		refuse_later(call, GRPC_INVALID_ARGUMENT, 415, call->conn == NULL
-					 ? "the content-type must be application/json or application/proto; gRPC has its own port"
-					 : "the content-type must be application/grpc, application/json or application/proto");
-	}
-	if (call->protocol == PROTOCOL_CONNECT)
-		check_connect(call);
+	stream_check_headers(call);
 	if (call->refusal != NULL && (call->protocol == PROTOCOL_GRPC || end_stream || is_endless(call->content_length)))
 	{
 		refuse(call, call->refusal_status, call->http_status, call->refusal);
@@ -454,7 +314,7 @@ take_bytes(struct call *call, const uint8_t *data, size_t len)
 	}
 	if (len > max - body->len)
 	{
-		refuse_later(call, GRPC_RESOURCE_EXHAUSTED, 200, TOO_LARGE);
+		stream_refuse(call, GRPC_RESOURCE_EXHAUSTED, 200, REQUEST_TOO_LARGE);
 		buf_free(body);
 		return GRPC_FRAME_PARTIAL;
 	}
@@ -469,7 +329,7 @@ refuse_frame(struct call *call, enum grpc_frame_state state)
 	{
 		case GRPC_FRAME_TOO_LARGE:
 			if (call->protocol == PROTOCOL_CONNECT)
-				refuse(call, GRPC_RESOURCE_EXHAUSTED, 200, TOO_LARGE);
+				refuse(call, GRPC_RESOURCE_EXHAUSTED, 200, REQUEST_TOO_LARGE);
 			else
 				refuse_fmt(call, GRPC_RESOURCE_EXHAUSTED,
 						   "the request has %u bytes, more than the %lld that are taken (WIGGLE_MAX_MESSAGE_BYTES)",
@@ -661,12 +521,6 @@ deadline_passed(struct deadline *d)
 	}
 	else
 		refuse_fmt(call, GRPC_DEADLINE_EXCEEDED, "the request was not complete within %d seconds", RECEIVE_MS / 1000);
-}
-
-void
-stream_refuse(struct call *call, enum grpc_status status, const char *message)
-{
-	refuse_later(call, status, 200, message);
 }
 
 /* ----------------------------------------------------------------- call.h */

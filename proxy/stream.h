@@ -21,6 +21,8 @@
 #include "conn.h"
 #include "grpc_frame.h"
 
+#define REQUEST_TOO_LARGE	"the request has more bytes than are taken (WIGGLE_MAX_MESSAGE_BYTES)"
+
 enum call_protocol
 {
 	PROTOCOL_GRPC,				/* framed messages, the status in trailers */
@@ -91,12 +93,18 @@ extern struct call *stream_open(struct conn *conn, int32_t id);
 /* False when the stream is to be reset: far over the bound on header bytes. */
 extern bool stream_header(struct call *call, const uint8_t *name, size_t name_len,
 						  const uint8_t *value, size_t value_len);
+
+/* Refuse the call when its headers, or the body of no interest behind them, end: the first
+ * refusal counts. http_status is 200 unless HTTP has one of its own for it. */
+extern void stream_refuse(struct call *call, enum grpc_status status, uint16_t http_status,
+						  const char *message);
+
+/* For stream_headers_end: refuse what the fields together do not allow. */
+extern void stream_check_headers(struct call *call);
+
 extern void stream_headers_end(struct call *call, bool end_stream);
 extern void stream_data(struct call *call, const uint8_t *data, size_t len);
 extern void stream_end(struct call *call);
-
-/* Before the headers' end: the call is refused whatever they are. */
-extern void stream_refuse(struct call *call, enum grpc_status status, const char *message);
 
 /* The client is gone: the handler is told, and nobody is answered. */
 extern void stream_cancel(struct call *call);
