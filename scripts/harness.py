@@ -129,12 +129,13 @@ class Proxy:
         with open(self.log_path, encoding="utf-8", errors="replace") as f:
             return f.read()
 
-    def start(self, wait=True):
+    def start(self, wait=True, address=None):
+        """At free ports, or at the pair of address: those of a proxy that has ended."""
         topology_path = os.path.join(self.folder, self.name + ".topology.json")
         with open(topology_path, "w", encoding="utf-8") as f:
             json.dump(self.document, f, indent=2)
         for _ in range(3):
-            self.port, self.second_port = free_port(), free_port()
+            self.port, self.second_port = address or (free_port(), free_port())
             env = {k: v for k, v in os.environ.items() if not k.startswith("WIGGLE_")}
             env.update(WIGGLE_STORAGE_TOPOLOGY=topology_path, WIGGLE_BIND="127.0.0.1",
                        WIGGLE_PORT=str(self.port), WIGGLE_DASHBOARD_PORT=str(self.second_port))

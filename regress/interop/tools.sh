@@ -2,6 +2,7 @@
 # tools.sh DIR: install the published tools that the checks run into DIR, each at
 # one version. What cannot be had leaves its reason in DIR/NAME.why and is skipped.
 set -u
+PYTHON=${PYTHON:-/usr/bin/python3}
 dir=$1
 mkdir -p "$dir"
 chmod 755 "$dir"
