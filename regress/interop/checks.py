@@ -50,7 +50,7 @@ SCENARIOS = {
     "schedule": "fires again and again until it is deleted; it is listed",
     "events": "a consumer reads an instance's events in order and acknowledges them",
     "correlation": "an instance is found again by its correlation id",
-    "cancel": "an instance that waits becomes CANCELLED with its reason; cancelling again is refused",
+    "cancel": "an instance that waits becomes CANCELLED with its reason; cancelling again changes nothing",
     "versions": "an instance stays on the version that it started with when another is registered",
     "worker killed": "a worker process is killed while it holds a step; another one does the step again",
     "drain": "WIGGLE_DRAIN_PID gets its SIGTERM with many instances under way: all complete, by the same client",

@@ -35,6 +35,9 @@ if "$PYTHON" -m pip --version >/dev/null 2>&1; then pip="$PYTHON -m pip"; else p
 attempt python $pip install --quiet --no-deps --target "$dir/python" \
 	"grpcio-reflection==$grpcio" "grpcio-health-checking==$grpcio"
 
+# Wiggle's own Python client, with the grpcio that it asks for.
+attempt wiggle-client $pip install --quiet --target "$dir/wiggle-client" wiggle-client==0.1.1
+
 if h2load=$(command -v h2load); then
 	ln -sf "$h2load" "$dir/h2load"
 else
