@@ -38,6 +38,14 @@ attempt python $pip install --quiet --no-deps --target "$dir/python" \
 # Wiggle's own Python client, with the grpcio that it asks for.
 attempt wiggle-client $pip install --quiet --target "$dir/wiggle-client" wiggle-client==0.1.1
 
+# Node's gRPC.
+if command -v npm >/dev/null; then
+	attempt node npm install --silent --no-audit --no-fund --prefix "$dir/node" \
+		@grpc/grpc-js@1.14.7 @grpc/proto-loader@0.8.1
+else
+	echo "Node is not installed here (Debian: nodejs, npm)" > "$dir/node.why"
+fi
+
 if h2load=$(command -v h2load); then
 	ln -sf "$h2load" "$dir/h2load"
 else

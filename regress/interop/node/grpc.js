@@ -1,0 +1,114 @@
+// gRPC itself, as grpc-js sees it.
+"use strict";
+
+const path = require("path");
+const zlib = require("zlib");
+const { Client, grpc, load, toValue, fromValue, FOLDER } = require("./wiggle");
+const { equal, waitFor } = require("./program");
+
+const BIG = "x".repeat(100000);
+
+module.exports = (client, address, { refused, ended }) => ({
+	// Twenty polls on one connection: each of twenty tasks goes to one of them.
+	async "gRPC: long polls at once"() {
+		await client.register({ workflow: "js-polls", version: 1, steps: [{ task: "a" }] });
+		const polls = Array.from({ length: 20 }, (_, i) => client.poll("js-polls", { workerId: `w${i}`, waitMillis: 20000 }));
+		const ids = await Promise.all(polls.map((_, n) => client.start("js-polls", { n })));
+		const tasks = (await Promise.all(polls)).flatMap((list) => list.tasks);
+		equal(tasks.map((t) => t.instanceId).sort(), ids.sort(), "the tasks that came");
+		await Promise.all(tasks.map((t) => client.report(t, { done: true })));
+		for (const id of ids)
+			await ended(id, "COMPLETED", { done: true });
+		equal((await client.poll("js-polls", { waitMillis: 100 })).tasks || [], [], "a poll that nobody serves");
+	},
+
+	async "gRPC: a poll that is cancelled"() {
+		await client.register({ workflow: "js-gone", version: 1, steps: [{ task: "a" }] });
+		const { handle, reply } = client.open("pollTasks", { workerId: "w", queues: ["js-gone"], waitMillis: 20000 });
+		// grpc-js sends a call that is cancelled at once all the same, and never resets it: wait until it is there.
+		await client.call("healthCheck");
+		handle.cancel();
+		await refused(reply, "CANCELLED");
+		const id = await client.start("js-gone");
+		equal((await client.poll("js-gone")).tasks.map((t) => t.instanceId), [id], "the next poll's task");
+	},
+
+	async "gRPC: deadline"() {
+		await refused(client.call("pollTasks", { workerId: "w", queues: ["nobody"], waitMillis: 20000 },
+			{ deadline: Date.now() + 300 }), "DEADLINE_EXCEEDED");
+		equal((await client.call("healthCheck", {}, { deadline: Date.now() + 60000 })).status, "UP", "a call in time");
+	},
+
+	async "gRPC: refusals"() {
+		await refused(client.start("ünbekannt 100%"), "NOT_FOUND", "workflow 'ünbekannt 100%' not found");
+		await refused(client.call("getInstance", { instanceId: "nothing" }), "NOT_FOUND", "instance not found");
+		await refused(client.register({ workflow: "js-bad", version: 0, steps: [] }), "INVALID_ARGUMENT");
+		await refused(client.call("searchInstances", { text: "x" }), "FAILED_PRECONDITION");
+		const other = grpc.makeGenericClientConstructor({ gone: {
+			path: "/com.wiggle.proto.WiggleControlPlane/NoSuchCall", requestStream: false, responseStream: false,
+			requestSerialize: (x) => x, requestDeserialize: (x) => x, responseSerialize: (x) => x, responseDeserialize: (x) => x,
+		} });
+		const stub = new other(address, grpc.credentials.createInsecure());
+		await refused(new Promise((resolve, reject) => stub.gone(Buffer.alloc(0), (e, r) => e ? reject(e) : resolve(r))), "UNIMPLEMENTED");
+		stub.close();
+	},
+
+	// grpc-js compresses its requests; the answer is, because the client does.
+	async "gRPC: gzip"() {
+		const zipped = new Client(address, { "grpc.default_compression_algorithm": grpc.compressionAlgorithms.gzip });
+		const create = zlib.createGunzip;
+		let unzipped = 0;
+		const replace = (value) => Object.defineProperty(zlib, "createGunzip", { value, configurable: true });
+		replace((...more) => { unzipped++; return create(...more); });
+		try {
+			await zipped.register({ workflow: "js-gzip", version: 1, steps: [{ task: "a" }] });
+			const id = await zipped.start("js-gzip", { big: BIG });
+			const before = unzipped;
+			equal((await zipped.get(id)).context, { big: BIG }, "a context that was compressed");
+			equal(unzipped > before, true, "whether the answer was compressed");
+			const task = (await zipped.poll("js-gzip")).tasks[0];
+			await zipped.report(task, { ...fromValue(task.context), more: BIG });
+			await ended(id, "COMPLETED", { big: BIG, more: BIG });
+		} finally {
+			replace(create);
+			zipped.close();
+		}
+	},
+
+	async "gRPC: metadata"() {
+		const metadata = new grpc.Metadata();
+		metadata.set("x-request-id", "42");
+		metadata.set("trace-bin", Buffer.from([0, 1, 255]));
+		const { handle, reply } = client.open("healthCheck", {}, { metadata });
+		const head = new Promise((resolve) => handle.once("metadata", resolve));
+		const status = new Promise((resolve) => handle.once("status", resolve));
+		equal((await reply).status, "UP", "a call with metadata");
+		equal((await head).get("content-type"), ["application/grpc"], "the answer's content-type");
+		equal((await status).code, grpc.status.OK, "the status");
+	},
+
+	async "gRPC: message limit"() {
+		const id = await client.start("js-polls", { big: "x".repeat(4000000) });
+		equal((await client.get(id)).context.big.length, 4000000, "what is below the limit");
+		await refused(client.start("js-polls", { big: "x".repeat(4200000) }), "RESOURCE_EXHAUSTED");
+		equal((await client.call("healthCheck")).status, "UP", "the next call on the connection");
+	},
+
+	async "gRPC: health"() {
+		const { Health } = load(path.join(FOLDER, "grpc", "health", "v1", "health.proto")).grpc.health.v1;
+		const stub = new Health(address, grpc.credentials.createInsecure());
+		const check = (service) => new Promise((resolve, reject) => stub.check({ service }, (e, r) => e ? reject(e) : resolve(r.status)));
+		try {
+			equal([await check(""), await check("com.wiggle.proto.WiggleControlPlane")], [1, 1], "SERVING");
+			await refused(check("no.such"), "NOT_FOUND");
+			const seen = [], watch = stub.watch({ service: "" });
+			watch.on("error", () => { });
+			watch.on("data", (r) => seen.push(r.status));
+			await waitFor(() => seen.length > 0, "the first answer of Watch");
+			watch.cancel();
+			equal(seen, [1], "what Watch says");
+		} finally {
+			stub.close();
+		}
+	},
+});
