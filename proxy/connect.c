@@ -6,7 +6,6 @@
 #include <strings.h>
 
 #include "connect.h"
-#include "utf8.h"
 
 static const struct
 {
@@ -77,21 +76,9 @@ connect_http_status(enum grpc_status status)
 void
 connect_error(enum grpc_status status, const char *message, struct buf *body)
 {
-	const uint8_t *p = (const uint8_t *) message;
-	size_t		left = strlen(message);
 	struct buf	text = BUF_INIT;
 
-	while (left > 0)
-	{
-		size_t		n = utf8_sequence(p, left);
-
-		if (n == 0)
-			buf_text(&text, "\xef\xbf\xbd");
-		else
-			buf_append(&text, p, n);
-		p += n > 0 ? n : 1;
-		left -= n > 0 ? n : 1;
-	}
+	grpc_message_utf8(message, &text);
 	buf_printf(body, "{\"code\":\"%s\",\"message\":", codes[status].name);
 	buf_json(body, buf_cstr(&text));
 	buf_byte(body, '}');

@@ -7,6 +7,8 @@
 
 #include <stddef.h>
 
+#include "buf.h"
+
 enum grpc_status
 {
 	GRPC_OK = 0,
@@ -40,5 +42,16 @@ extern enum grpc_status grpc_status_from_sqlstate(const char *sqlstate);
  * Writes at most cap bytes, never splits a code, returns the length.
  */
 extern size_t grpc_message_encode(const char *text, char *out, size_t cap);
+
+/* Append the text with U+FFFD in place of what is not UTF-8. */
+extern void grpc_message_utf8(const char *text, struct buf *out);
+
+/*
+ * Append what stands in grpc-status-details-bin beside a status that is not OK: a
+ * google.rpc.Status in base64, whose details are a google.rpc.ErrorInfo with the
+ * domain "wiggle" and a reason of the list in docs/clients.md, and a
+ * google.rpc.RetryInfo when the call may be made again as it was.
+ */
+extern void grpc_details(enum grpc_status status, const char *message, struct buf *out);
 
 #endif							/* WIGGLE_PROXY_GRPC_STATUS_H */

@@ -164,18 +164,38 @@ on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user_d
 #define NV_COPY(n, v, v_len) \
 	{(uint8_t *) (n), (uint8_t *) (v), sizeof(n) - 1, v_len, NGHTTP2_NV_FLAG_NO_COPY_NAME}
 
+/* The status with its message and details, at head[n]; returns the number of fields. `details` and `coded`
+ * live until they are submitted. */
+static size_t
+add_status(nghttp2_nv *head, size_t n, enum grpc_status status, const char *message, char *coded,
+		   struct buf *details)
+{
+	const char *number = status_text[status];
+	size_t		coded_len;
+
+	head[n++] = (nghttp2_nv) NV("grpc-status", number, strlen(number));
+	if (message == NULL)
+		return n;
+	coded_len = grpc_message_encode(message, coded, CODED_BYTES);
+	head[n++] = (nghttp2_nv) NV_COPY("grpc-message", coded, coded_len);
+	if (status != GRPC_OK)
+	{
+		grpc_details(status, message, details);
+		head[n++] = (nghttp2_nv) NV_COPY("grpc-status-details-bin", details->data, details->len);
+	}
+	return n;
+}
+
 static void
 submit_trailer(nghttp2_session *session, int32_t stream_id, const struct call *call)
 {
-	const char *status = status_text[call->status];
 	char		coded[CODED_BYTES];
-	size_t		coded_len = grpc_message_encode(call->trailer != NULL ? call->trailer : "", coded, sizeof(coded));
-	nghttp2_nv	trailer[] = {
-		NV("grpc-status", status, strlen(status)),
-		NV_COPY("grpc-message", coded, coded_len),
-	};
+	struct buf	details = BUF_INIT;
+	nghttp2_nv	trailer[3];
+	size_t		n = add_status(trailer, 0, call->status, call->trailer, coded, &details);
 
-	nghttp2_submit_trailer(session, stream_id, trailer, call->trailer != NULL ? 2 : 1);
+	nghttp2_submit_trailer(session, stream_id, trailer, n);
+	buf_free(&details);
 }
 
 static ssize_t
@@ -261,20 +281,19 @@ void
 h2_submit_refusal(struct call *call, uint16_t http_status, const char *message)
 {
 	const char *http = http_status == 415 ? "415" : http_status == 405 ? "405" : "200";
-	const char *status = status_text[call->status];
 	char		coded[CODED_BYTES];
-	size_t		coded_len = grpc_message_encode(message, coded, sizeof(coded));
-	nghttp2_nv	head[6] = {
+	struct buf	details = BUF_INIT;
+	nghttp2_nv	head[7] = {
 		NV(":status", http, 3),
 		NV("content-type", "application/grpc", 16),
-		NV("grpc-status", status, strlen(status)),
-		NV_COPY("grpc-message", coded, coded_len),
-		NV("grpc-accept-encoding", "identity,gzip", 13),
 	};
-	size_t		count = call->status == GRPC_UNIMPLEMENTED ? 5 : 4;
+	size_t		n = add_status(head, 2, call->status, message, coded, &details);
 
-	count = add_hint(head, count, http_status);
-	nghttp2_submit_response(call->conn->session, call->id, head, count, NULL);
+	if (call->status == GRPC_UNIMPLEMENTED)
+		head[n++] = (nghttp2_nv) NV("grpc-accept-encoding", "identity,gzip", 13);
+	n = add_hint(head, n, http_status);
+	nghttp2_submit_response(call->conn->session, call->id, head, n, NULL);
+	buf_free(&details);
 	conn_mark_dirty(call->conn);
 }
 

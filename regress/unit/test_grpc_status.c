@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <openssl/evp.h>
 
 #include "grpc_header.h"
 #include "grpc_status.h"
@@ -144,6 +145,72 @@ paths(void **state)
 	}
 }
 
+/* What grpc_details writes, decoded by OpenSSL, as it stands between the fields that are not text. */
+static size_t
+details_of(enum grpc_status status, const char *message, uint8_t *out)
+{
+	struct buf	text = BUF_INIT;
+	size_t		len;
+
+	grpc_details(status, message, &text);
+	assert_null(memchr(text.data, '=', text.len));
+	len = text.len / 4 * 3 + (text.len % 4 > 0 ? text.len % 4 - 1 : 0);
+	while (text.len % 4 != 0)
+		buf_byte(&text, '=');
+	assert_true(EVP_DecodeBlock(out, text.data, (int) text.len) >= (int) len);
+	buf_free(&text);
+	return len;
+}
+
+static void
+details(void **state)
+{
+	/* The message's length, 0 to 2 more bytes, moves the padding that is left out. */
+	static const char *const messages[] = {"", "x", "xy"};
+	static const char info[] = "\x1a\x41\x0a\x28type.googleapis.com/google.rpc.ErrorInfo\x12\x15"
+		"\x0a\x0bWRONG_STATE\x12\x06wiggle";
+	uint8_t		out[4096];
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(messages) / sizeof(messages[0]); i++)
+	{
+		size_t		len = details_of(GRPC_FAILED_PRECONDITION, messages[i], out);
+
+		assert_int_equal(len, 4 + i + sizeof(info) - 1);
+		assert_memory_equal(out, ((uint8_t[]) {0x08, 9, 0x12, (uint8_t) i}), 4);
+		assert_memory_equal(out + 4, messages[i], i);
+		assert_memory_equal(out + 4 + i, info, sizeof(info) - 1);
+	}
+}
+
+static void
+details_say_when_to_try_again(void **state)
+{
+	static const char retry[] = "\x1a\x30\x0a\x28type.googleapis.com/google.rpc.RetryInfo\x12\x04\x0a\x02\x08\x01";
+	uint8_t		out[4096];
+	size_t		len = details_of(GRPC_UNAVAILABLE, "later", out);
+
+	(void) state;
+	assert_true(len > sizeof(retry));
+	assert_memory_equal(out + len - (sizeof(retry) - 1), retry, sizeof(retry) - 1);
+}
+
+/* A long message needs a length of two bytes, and is not to break the message around it. */
+static void
+details_of_a_long_message_that_is_not_utf8(void **state)
+{
+	char		message[1025];
+	uint8_t		out[4096];
+
+	(void) state;
+	memset(message, 'm', sizeof(message) - 1);
+	message[1024] = '\0';
+	message[0] = '\xff';
+	assert_true(details_of(GRPC_NOT_FOUND, message, out) > 1026);
+	assert_memory_equal(out, "\x08\x05\x12\x82\x08\xef\xbf\xbdm", 9);
+	assert_memory_equal(out + 5 + 1026, "\x1a\x3f\x0a\x28type", 8);
+}
+
 int
 main(void)
 {
@@ -152,6 +219,9 @@ main(void)
 		cmocka_unit_test(sqlstates),
 		cmocka_unit_test(messages_are_percent_coded),
 		cmocka_unit_test(a_code_is_never_cut),
+		cmocka_unit_test(details),
+		cmocka_unit_test(details_say_when_to_try_again),
+		cmocka_unit_test(details_of_a_long_message_that_is_not_utf8),
 		cmocka_unit_test(content_types),
 		cmocka_unit_test(timeouts),
 		cmocka_unit_test(paths),
