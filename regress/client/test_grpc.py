@@ -145,7 +145,7 @@ class Watcher:
 
     def __init__(self, channel, service=""):
         self.states = []
-        self.end = None
+        self.end = self.details = None
         call = channel.unary_stream("/grpc.health.v1.Health/Watch",
                                     request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
                                     response_deserializer=Health.FromString)
@@ -158,6 +158,7 @@ class Watcher:
             for state in self.call:
                 self.states.append(state.status)
         except grpc.RpcError as end:
+            self.details = dict(end.trailing_metadata() or ()).get("grpc-status-details-bin")
             self.end = end.code()
 
     def tells(self, *states):
@@ -224,6 +225,7 @@ class Probes(ClientTest):
         for watcher in watchers:
             watcher.thread.join(60)
             self.assertEqual(watcher.end, grpc.StatusCode.UNAVAILABLE)
+            self.assertIn(b"google.rpc.RetryInfo", watcher.details)
         self.assertEqual(watchers[0].states[3:], [Health.NOT_SERVING])
         self.assertEqual(watchers[2].states, [Health.SERVICE_UNKNOWN] * 2)
         raw.wait(lambda: chat in raw.ended)
@@ -334,6 +336,23 @@ class Envelope(ClientTest):
     def test_messages_of_refusals_come_as_they_were_meant(self):
         for name in ("vollkommen unbekannt: äöü €", "100%", "tab\tand\nline", "漢字 🙂"):
             self.refused(grpc.StatusCode.NOT_FOUND, "workflow '%s' not found" % name, self.client.start, name)
+
+    def test_details_stand_beside_refusals(self):
+        def field(number, content):
+            return bytes([number << 3 | 2, len(content)]) + content
+
+        def info(reason):
+            return field(3, field(1, b"type.googleapis.com/google.rpc.ErrorInfo") +
+                         field(2, field(1, reason) + field(2, b"wiggle")))
+        again = field(3, field(1, b"type.googleapis.com/google.rpc.RetryInfo") + field(2, field(1, b"\x08\x01")))
+        for instance, code, expected in (("nothing", 5, info(b"NOT_FOUND")),
+                                         ("wfi.s99.01m8mfs6nv209np4j3trex", 14, info(b"NOTHING_APPLIED") + again)):
+            with self.assertRaises(grpc.RpcError) as refusal:
+                self.client.get(instance)
+            self.assertEqual(dict(refusal.exception.trailing_metadata())["grpc-status-details-bin"],
+                             bytes([8, code]) + field(2, refusal.exception.details().encode()) + expected)
+        _, method = self.client.method("HealthCheck")
+        self.assertEqual(list(method.with_call(pb.Empty(), timeout=60)[1].trailing_metadata()), [])
 
     def test_a_refusal_is_headers_alone(self):
         raw = Raw(world.proxy.address)

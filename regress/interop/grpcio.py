@@ -1,4 +1,4 @@
-"""gRPC's own Python packages for reflection and health."""
+"""gRPC's own Python packages for reflection, health and rich statuses."""
 import sys
 
 import grpc
@@ -39,7 +39,38 @@ def health(site):
         unknown.cancel()
 
 
+def details(site):
+    pieces(site)
+    from google.rpc import error_details_pb2
+    from grpc_status import rpc_status
+
+    def refusal(channel, instance):
+        call = channel.unary_unary("/com.wiggle.proto.WiggleControlPlane/GetInstance")
+        try:
+            call(b"\x0a" + bytes([len(instance)]) + instance.encode(), timeout=60)
+        except grpc.RpcError as error:
+            return error
+        raise AssertionError("%s was found" % instance)
+
+    def unpacked(error):
+        """from_call refuses a status that is not the call's own."""
+        found = {}
+        for detail in rpc_status.from_call(error).details:
+            for kind in (error_details_pb2.ErrorInfo, error_details_pb2.RetryInfo):
+                if detail.Is(kind.DESCRIPTOR):
+                    found[kind.__name__] = kind.FromString(detail.value)
+        return found
+    with grpc.insecure_channel(site.address) as channel:
+        found = unpacked(refusal(channel, "nothing"))
+        assert (found["ErrorInfo"].domain, found["ErrorInfo"].reason) == ("wiggle", "NOT_FOUND"), found
+        assert "RetryInfo" not in found, found
+        found = unpacked(refusal(channel, "wfi.s99.01m8mfs6nv209np4j3trex"))
+        assert found["ErrorInfo"].reason == "NOTHING_APPLIED", found
+        assert found["RetryInfo"].retry_delay.seconds > 0, found
+
+
 CHECKS = [
     ("grpcio-reflection builds the protocol", reflection),
     ("grpcio-health-checking: Check and Watch", health),
+    ("grpcio-status: ErrorInfo and RetryInfo", details),
 ]

@@ -33,7 +33,8 @@ gotool h2spec github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible
 grpcio=$("$PYTHON" -c 'import grpc; print(grpc.__version__)' 2>/dev/null)
 if "$PYTHON" -m pip --version >/dev/null 2>&1; then pip="$PYTHON -m pip"; else pip="pip3"; fi
 attempt python $pip install --quiet --no-deps --target "$dir/python" \
-	"grpcio-reflection==$grpcio" "grpcio-health-checking==$grpcio"
+	"grpcio-reflection==$grpcio" "grpcio-health-checking==$grpcio" "grpcio-status==$grpcio" \
+	googleapis-common-protos==1.59.1
 
 # Wiggle's own Python client, with the grpcio that it asks for.
 attempt wiggle-client $pip install --quiet --target "$dir/wiggle-client" wiggle-client==0.1.1

@@ -3,8 +3,17 @@
 
 const path = require("path");
 const zlib = require("zlib");
+const protobuf = require("protobufjs");
 const { Client, grpc, load, toValue, fromValue, FOLDER } = require("./wiggle");
 const { equal, waitFor } = require("./program");
+
+// Of google/rpc/status.proto and error_details.proto, what is read here.
+const DETAILS = `syntax = "proto3"; package google.rpc;
+message Any { string type_url = 1; bytes value = 2; }
+message Status { int32 code = 1; string message = 2; repeated Any details = 3; }
+message ErrorInfo { string reason = 1; string domain = 2; map<string, string> metadata = 3; }
+message Duration { int64 seconds = 1; int32 nanos = 2; }
+message RetryInfo { Duration retry_delay = 1; }`;
 
 const BIG = "x".repeat(100000);
 
@@ -85,6 +94,22 @@ module.exports = (client, address, { refused, ended }) => ({
 		equal((await reply).status, "UP", "a call with metadata");
 		equal((await head).get("content-type"), ["application/grpc"], "the answer's content-type");
 		equal((await status).code, grpc.status.OK, "the status");
+	},
+
+	async "gRPC: status details"() {
+		const types = protobuf.parse(DETAILS).root;
+		const details = async (instanceId) => {
+			const error = await client.call("getInstance", { instanceId }).then(() => null, (e) => e);
+			const status = types.lookupType("google.rpc.Status").decode(error.metadata.get("grpc-status-details-bin")[0]);
+			equal([status.code, status.message], [error.code, error.details], "the status in the details");
+			return status.details.map(({ typeUrl: url, value }) => {
+				const type = types.lookupType(url.split("/")[1]);
+				return type.toObject(type.decode(value), { longs: Number });
+			});
+		};
+		equal(await details("nothing"), [{ reason: "NOT_FOUND", domain: "wiggle" }], "what is not found");
+		equal(await details("wfi.s99.01m8mfs6nv209np4j3trex"),
+			[{ reason: "NOTHING_APPLIED", domain: "wiggle" }, { retryDelay: { seconds: 1 } }], "what may be tried again");
 	},
 
 	async "gRPC: message limit"() {

@@ -121,13 +121,13 @@ class Worker {
 	async loop() {
 		while (this.running) {
 			try {
-				for (const task of (await this.client.poll(this.queue, { waitMillis: 500 })).tasks || [])
+				const { tasks } = await this.patiently(() => this.client.poll(this.queue, { waitMillis: 500 }));
+				for (const task of tasks)
 					await this.work(task);
 			} catch (error) {
-				// The server is about to come back, or the lease was lost: somebody does the step again.
-				if (![grpc.status.UNAVAILABLE, grpc.status.FAILED_PRECONDITION].includes(error.code))
+				// The lease was lost: somebody does the step again.
+				if (error.code !== grpc.status.FAILED_PRECONDITION)
 					throw error;
-				await new Promise((resolve) => setTimeout(resolve, 50));
 			}
 		}
 	}
@@ -142,10 +142,23 @@ class Worker {
 		} catch (error) {
 			return this.client.fail(task, error.message, !(error instanceof Permanent));
 		}
-		const result = (await this.client.report(task, outcome)).results[0];
+		const result = (await this.patiently(() => this.client.report(task, outcome))).results[0];
 		if (result.errorStatus)
 			throw new Error(`the report was refused: ${result.error}`);
 		return result;
+	}
+
+	// UNAVAILABLE says that nothing was applied.
+	async patiently(call) {
+		for (;;) {
+			try {
+				return await call();
+			} catch (error) {
+				if (error.code !== grpc.status.UNAVAILABLE)
+					throw error;
+				await new Promise((resolve) => setTimeout(resolve, 50));
+			}
+		}
 	}
 
 	async stop() {
