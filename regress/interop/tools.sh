@@ -13,7 +13,13 @@ attempt() {
 	shift
 	rm -f "$dir/$_name.why"
 	[ ! -e "$dir/$_name" ] || return 0
-	"$@" > "$dir/log" 2>&1 || tail -n 1 "$dir/log" > "$dir/$_name.why"
+	_rc=0
+	timeout 900 "$@" > "$dir/log" 2>&1 || _rc=$?
+	[ "$_rc" -ne 0 ] || return 0
+	# Half of a folder would be taken for the whole the next time.
+	rm -rf "${dir:?}/$_name"
+	[ "$_rc" -ne 124 ] || echo "it was not installed within 15 minutes" >> "$dir/log"
+	tail -n 1 "$dir/log" | grep . > "$dir/$_name.why" || echo "it could not be installed" > "$dir/$_name.why"
 }
 
 gotool() {	# gotool NAME PACKAGE@VERSION

@@ -1,7 +1,8 @@
 // The scenario set on grpc-js, straight on the protocol (see checks.py).
 "use strict";
 
-const { spawn } = require("child_process");
+const { spawn, spawnSync } = require("child_process");
+const fs = require("fs");
 const path = require("path");
 const { Client, Worker, Permanent, grpc, toValue, fromValue } = require("./wiggle");
 const { Skip, waitFor, equal, run } = require("./program");
@@ -321,6 +322,16 @@ const scenarios = {
 			equal(await gone, 0, "the Python worker's exit status");
 		}
 		return "with wiggle-client 0.1.1";
+	},
+
+	// The page's program as it is, but for the server's address.
+	async "docs/clients.md"() {
+		await client.register({ workflow: "hello-node", version: 1, steps: [{ task: "greet" }] });
+		const tree = path.join(__dirname, "..", "..", "..");
+		const [, code] = fs.readFileSync(path.join(tree, "docs", "clients.md"), "utf8").match(/```js\n(.*?)```/s);
+		fs.writeFileSync("page.js", code.replace("localhost:8080", ADDRESS));
+		const done = spawnSync(process.execPath, [path.resolve("page.js")], { cwd: tree, encoding: "utf8", timeout: 60000 });
+		equal([done.stderr, done.stdout], ["", "COMPLETED\n"], "what the program prints");
 	},
 };
 

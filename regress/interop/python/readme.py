@@ -1,9 +1,11 @@
-"""The programs of wiggle-client's README, as the installed package carries it, unchanged.
+"""The programs of wiggle-client's README, as the installed package carries it, and of
+docs/clients.md, unchanged.
 
 They ask localhost:8080, which leads to our proxy here, and name functions that a reader
 is to write: those are here.
 """
 import importlib.metadata
+import os
 import re
 
 import wiggle
@@ -11,6 +13,8 @@ import wiggle
 
 def blocks():
     text = importlib.metadata.metadata("wiggle-client").get_payload()
+    with open(os.path.join(os.path.dirname(__file__), "..", "..", "..", "docs", "clients.md"), encoding="utf-8") as f:
+        text += f.read()
     return re.findall(r"```python\n(.*?)```", text, re.S)
 
 
@@ -41,11 +45,11 @@ def programs(address):
     def run(marker, **more):
         """Execute the block that has this text; the names it leaves behind."""
         code = next((b for b in blocks() if marker in b), None)
-        assert code is not None, "no program of the README has %r" % marker
+        assert code is not None, "no program has %r" % marker
         names.clear()
         names.update(READER, **more)
-        names.update({name: getattr(wiggle, name) for name in wiggle.__all__})
         kept, wiggle.WiggleClient = wiggle.WiggleClient, Client
+        names.update({name: getattr(wiggle, name) for name in wiggle.__all__})
         try:
             exec(compile(code, "README", "exec"), names)
         finally:
@@ -84,5 +88,10 @@ def programs(address):
             finally:
                 worker.stop()
         assert (view.status, view.context) == ("COMPLETED", {"orderId": "A-2", "paymentRef": "auth-A-2"}), view
+
+    def page():
+        view = run("hello-python")["view"]
+        assert (view.status, view.context) == ("COMPLETED", {"name": "ada", "said": "hello, ada"}), view
     return {"README: quick start": quick_start, "README: fork and choose": fork_and_choose,
-            "README: fork_each": each, "README: handlers by name": by_name}
+            "README: fork_each": each, "README: handlers by name": by_name,
+            "docs/clients.md": page}

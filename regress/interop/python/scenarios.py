@@ -9,41 +9,17 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-import traceback
 
 import grpc
 from wiggle import Branch, Case, PermanentError, Retry, WiggleClient, Worker, Workflow
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.dirname(HERE))
+import readme  # noqa: E402
+from program import Skip, equal, main, scenario, wait_for  # noqa: E402
+
 ADDRESS = os.environ["WIGGLE_ADDRESS"]
 QUICKLY = Retry.fixed(5, 0.05)
-scenarios = {}
-
-
-class Skip(Exception):
-    pass
-
-
-def scenario(name):
-    def keep(function):
-        scenarios[name] = function
-        return function
-    return keep
-
-
-def wait_for(condition, what, seconds=60):
-    until = time.monotonic() + seconds
-    while True:
-        value = condition()
-        if value:
-            return value
-        assert time.monotonic() < until, "%s: not within %d s" % (what, seconds)
-        time.sleep(0.02)
-
-
-def equal(got, expected, what):
-    assert got == expected, "%s: expected %r, got %r" % (what, expected, got)
 
 
 def ended(client, instance, status, context=None, reason=None, error=None):
@@ -383,19 +359,5 @@ def two_languages():
             equal(shell.wait(60), 0, "wiggle work's exit status")
 
 
-def report(name, function):
-    try:
-        remark = function()
-        print("ok %s%s" % (name, " - " + remark if remark else ""), flush=True)
-    except Skip as why:
-        print("skip %s - %s" % (name, why), flush=True)
-    except Exception as failure:
-        traceback.print_exc()
-        print("not ok %s - %s" % (name, " ".join(str(failure).split()) or repr(failure)), flush=True)
-
-
 if __name__ == "__main__":
-    import readme
-    for _name, _function in {**scenarios, **readme.programs(ADDRESS)}.items():
-        if not sys.argv[1:] or _name in sys.argv[1:]:
-            report(_name, _function)
+    main(readme.programs(ADDRESS))
