@@ -211,6 +211,9 @@ wig_view_base(WigStore *store, const WigInstance *inst, const WigToken *token, W
 	base->map_key = NULL;
 	if (token->comp_seq != 0 || scope == WIG_ROOT_SCOPE)
 		return false;
+	/* Go takes what has a base for a step of a body, which a combine is not, and refuses it. */
+	if (node->legacy_combine)
+		return false;
 
 	while (scope != WIG_ROOT_SCOPE)
 	{
@@ -228,8 +231,7 @@ wig_view_base(WigStore *store, const WigInstance *inst, const WigToken *token, W
 		scope = here.parent;
 	}
 
-	/* Go takes a base for an item: a legacy combine outside items gets none. */
-	if (!combine || node->legacy_combine)
+	if (!combine)
 		return false;
 	base->context = wig_view_read(store, token->instance, token->scope);
 	return true;

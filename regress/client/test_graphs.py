@@ -102,6 +102,30 @@ class Forks:
         self.client.complete(combine, {"done": True})
         self.assertEqual(self.client.context(instance), {"done": True})
 
+    def test_a_legacy_combine_in_a_body_has_no_base(self):
+        definition = legacy_fork()
+        definition["nodes"] += [
+            {"id": "each7", "kind": "DYN_FORK", "name": "all", "itemsKey": "items", "itemKey": "item",
+             "branches": ["fork1"], "next": "join8"},
+            {"id": "join8", "kind": "JOIN", "name": "join8", "next": "n9"},
+            {"id": "n9", "kind": "TASK", "name": "list", "activity": definition["name"] + "#list",
+             "queue": definition["name"], "itemsKey": '"all"', "next": "end6"}]
+        next(n for n in definition["nodes"] if n["id"] == "n5")["next"] = "join8"
+        definition["startNode"] = "each7"
+        bases = {}
+
+        def note(value):
+            def handler(context, task):
+                bases[task.step_name] = plain(task.base_context) if task.HasField("base_context") else NONE
+                return value(context)
+            return handler
+        view = self.work(self.client.start(self.client.register(definition).name, {"items": [{"n": 1}]}), {
+            "left": note(lambda c: c["n"]), "right": note(lambda c: -c["n"]),
+            "both": note(lambda c: [c["l"], c["r"]]),
+            "list": note(lambda c: {"all": c["all"]})})
+        self.assertEqual(plain(view.context), {"all": [[1, -1]]})
+        self.assertEqual(bases, {"left": {"items": [{"n": 1}]}, "right": {"items": [{"n": 1}]}, "both": NONE, "list": NONE})
+
     def test_a_fork_without_a_combine_writes_the_last_of_each_key(self):
         definition = legacy_fork()
         definition["nodes"] = [n for n in definition["nodes"] if n["id"] != "n5"]
