@@ -53,6 +53,8 @@ else
 	echo "Node is not installed here (Debian: nodejs, npm)" > "$dir/node.why"
 fi
 
+"$(dirname "$0")/go/build.sh" "$dir"
+
 if h2load=$(command -v h2load); then
 	ln -sf "$h2load" "$dir/h2load"
 else

@@ -1,0 +1,3 @@
+module scenarios
+
+go 1.25.0
