@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "topology.h"
 
 extern char **environ;
 
@@ -39,6 +40,7 @@ struct setting
 
 static const char *const log_levels[] = {"debug", "info", "warn", "error", NULL};
 static const char *const log_formats[] = {"text", "json", NULL};
+static const char *const replica_fallbacks[] = {"primary", "fail", NULL};
 static const char *const schema_modes[] = {"apply", "verify", NULL};
 
 #define MIB(n)	((n) * INT64_C(1048576))
@@ -69,6 +71,14 @@ static const struct setting settings[] = {
 		 " a URL without a database means the one named like the user"),
 	TEXT("jdbc-user", jdbc_user, "", .help = "user for WIGGLE_JDBC_URL"),
 	TEXT("jdbc-password", jdbc_password, "", .secret = true, .help = "password for WIGGLE_JDBC_URL"),
+	NUMBER("jdbc-pool-size", jdbc_pool_size, 10, 1, 1000, "", "connections to the database of WIGGLE_JDBC_URL"),
+	TEXT("jdbc-replica-urls", jdbc_replica_urls, "",
+		 .help = "read replicas of WIGGLE_JDBC_URL, separated by commas; reached as the same user"),
+	NUMBER("jdbc-replica-pool-size", jdbc_replica_pool_size, 16, 1, 1000, "", "connections to each of them"),
+	NUMBER("jdbc-max-replica-lag-millis", jdbc_max_replica_lag_ms, 5000, 0, 2147483647, "ms",
+		   "a replica further behind serves no reads"),
+	CHOICE("jdbc-replica-fallback", jdbc_replica_fallback, FALLBACK_PRIMARY, replica_fallbacks,
+		   "what becomes of its reads when none is recent enough: the primary answers, or they fail"),
 	CHOICE("schema-mode", schema_mode, SCHEMA_APPLY, schema_modes,
 		   "on start create or update the extension in each shard, or only verify it"),
 	NUMBER("connect-timeout-millis", connect_timeout_ms, 5000, 100, 600000, "ms",
@@ -123,6 +133,8 @@ static const struct setting settings[] = {
 };
 
 #define SETTINGS (sizeof(settings) / sizeof(settings[0]))
+
+static bool given[SETTINGS];	/* by the environment or a flag */
 
 static void
 env_name(const struct setting *s, char *out, size_t cap)
@@ -187,6 +199,7 @@ set_choice(const struct setting *s, const char *from, const char *value, struct 
 static bool
 set(const struct setting *s, const char *from, const char *value, struct wig_error *err)
 {
+	given[s - settings] = true;
 	switch (s->kind)
 	{
 		case SETTING_INTEGER:
@@ -207,6 +220,7 @@ set_defaults(void)
 	{
 		const struct setting *s = &settings[i];
 
+		given[i] = false;
 		if (s->kind == SETTING_TEXT)
 			*(const char **) ((char *) &config + s->offset) = s->text;
 		else
@@ -240,6 +254,14 @@ find_flag(const char *name, size_t len)
 		if (strlen(settings[i].name) == len && memcmp(settings[i].name, name, len) == 0)
 			return &settings[i];
 	return NULL;
+}
+
+bool
+config_given(const char *name)
+{
+	const struct setting *s = find_flag(name, strlen(name));
+
+	return s != NULL && given[s - settings];
 }
 
 /* One flag with its value from "--name=value" or from the argument behind it. */

@@ -38,6 +38,11 @@ struct config
 	const char *jdbc_url;		/* WIGGLE_JDBC_URL */
 	const char *jdbc_user;		/* WIGGLE_JDBC_USER */
 	const char *jdbc_password;	/* WIGGLE_JDBC_PASSWORD */
+	int64_t		jdbc_pool_size; /* WIGGLE_JDBC_POOL_SIZE */
+	const char *jdbc_replica_urls;	/* WIGGLE_JDBC_REPLICA_URLS: by commas */
+	int64_t		jdbc_replica_pool_size; /* WIGGLE_JDBC_REPLICA_POOL_SIZE: of each */
+	int64_t		jdbc_max_replica_lag_ms;	/* WIGGLE_JDBC_MAX_REPLICA_LAG_MILLIS */
+	int64_t		jdbc_replica_fallback;	/* WIGGLE_JDBC_REPLICA_FALLBACK: enum replica_fallback */
 	int64_t		schema_mode;	/* WIGGLE_SCHEMA_MODE: enum schema_mode */
 	int64_t		connect_timeout_ms; /* WIGGLE_CONNECT_TIMEOUT_MILLIS */
 	int64_t		statement_timeout_ms;	/* WIGGLE_STATEMENT_TIMEOUT_MILLIS, cold path */
@@ -95,6 +100,9 @@ enum config_outcome
  * the environment. Does not look at files and does not connect.
  */
 extern enum config_outcome config_load(int argc, char *const *argv, struct wig_error *err);
+
+/* Has the setting of this flag been given, rather than left at its default? */
+extern bool config_given(const char *name);
 
 /*
  * The names of WIGGLE_ variables in the environment that are no settings of the proxy,

@@ -322,7 +322,7 @@ create_shard(int index, struct wig_error *err)
 	shard->health = health_add(name);
 	log_info("shard", "shard %d: %s, up to %d connections from this process%s", entry->id,
 			 target_name(shard->target), shard->nlanes + sides + 1,
-			 entry->replicas > 0 ? "; its replicas are not used yet" : "");
+			 entry->nreplicas > 0 ? "; its replicas are not used yet" : "");
 	return true;
 }
 

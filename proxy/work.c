@@ -17,7 +17,7 @@
 #include "rpc_probe.h"
 #include "shard.h"
 #include "shards.h"
-#include "topology.h"
+#include "topology_source.h"
 #include "work.h"
 
 /* How long a refused start waits for what the other shards have to say. */
@@ -93,6 +93,13 @@ work_start(void (*on_opened) (void), void (*on_failed) (const char *reason), str
 		.url = config.jdbc_url,
 		.user = config.jdbc_user,
 		.password = config.jdbc_password,
+		.pool = (int) config.jdbc_pool_size,
+		.replica_urls = config.jdbc_replica_urls,
+		.replica_pool = (int) config.jdbc_replica_pool_size,
+		.max_replica_lag_ms = config.jdbc_max_replica_lag_ms,
+		.replica_fallback = (enum replica_fallback) config.jdbc_replica_fallback,
+		.replica_settings = config_given("jdbc-replica-pool-size") ||
+		config_given("jdbc-max-replica-lag-millis") || config_given("jdbc-replica-fallback"),
 		.variable = variable,
 	};
 	struct topology *topology = topology_read(&source, err);

@@ -163,6 +163,28 @@ help_names_every_setting_once(void **state)
 	buf_free(&help);
 }
 
+/* A setting at its default is another thing than one that is given that value. */
+static void
+given_settings(void **state)
+{
+	struct wig_error err;
+
+	(void) state;
+	assert_int_equal(load(&err, 0), CONFIG_RUN);
+	assert_false(config_given("jdbc-replica-fallback"));
+	setenv("WIGGLE_JDBC_REPLICA_FALLBACK", "", 1);
+	assert_int_equal(load(&err, 1, "--jdbc-pool-size=10"), CONFIG_RUN);
+	assert_false(config_given("jdbc-replica-fallback"));
+	assert_true(config_given("jdbc-pool-size"));
+	setenv("WIGGLE_JDBC_REPLICA_FALLBACK", "Primary", 1);
+	assert_int_equal(load(&err, 0), CONFIG_RUN);
+	assert_true(config_given("jdbc-replica-fallback"));
+	assert_false(config_given("jdbc-pool-size"));
+	setenv("WIGGLE_JDBC_REPLICA_POOL_SIZE", "many", 1);
+	refused(&err, load(&err, 0), "WIGGLE_JDBC_REPLICA_POOL_SIZE is not a whole number: 'many'", "many");
+	assert_false(config_given("no-such-setting"));
+}
+
 int
 main(void)
 {
@@ -173,6 +195,7 @@ main(void)
 		cmocka_unit_test_setup(foreign_names_without_their_values, clean_environment),
 		cmocka_unit_test_setup(bounds_that_need_each_other, clean_environment),
 		cmocka_unit_test_setup(help_names_every_setting_once, clean_environment),
+		cmocka_unit_test_setup(given_settings, clean_environment),
 	};
 
 	return cmocka_run_group_tests_name("config", tests, NULL, NULL);

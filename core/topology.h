@@ -2,12 +2,12 @@
  * topology.h
  *	  Which databases there are, what each holds, and where new instances go.
  *
- * A topology comes from one JSON document or, for a single database, from a
- * URL alone. It is checked as a whole when it is read and immutable afterwards.
- * No database is looked at here.
+ * A topology comes from one JSON document (docs/shards.md has its keys). It is
+ * checked as a whole when it is read and immutable afterwards. No file and no
+ * database is looked at here.
  */
-#ifndef WIGGLE_PROXY_TOPOLOGY_H
-#define WIGGLE_PROXY_TOPOLOGY_H
+#ifndef WIGGLE_CORE_TOPOLOGY_H
+#define WIGGLE_CORE_TOPOLOGY_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,6 +19,14 @@
 #define TOPOLOGY_MAX_SHARDS		64
 #define TOPOLOGY_MAX_BYTES		(1024 * 1024)
 #define TOPOLOGY_MAX_WEIGHT		1000000
+#define TOPOLOGY_MAX_REPLICAS	16	/* of one shard */
+#define TOPOLOGY_MAX_POOL		1000
+#define TOPOLOGY_MAX_LAG_MS		INT32_MAX
+
+/* For what a document does not say. */
+#define TOPOLOGY_POOL			10
+#define TOPOLOGY_REPLICA_POOL	16
+#define TOPOLOGY_REPLICA_LAG_MS	5000
 
 enum shard_state
 {
@@ -35,6 +43,22 @@ enum shard_role
 	ROLE_SEARCH = 8
 };
 
+/* What becomes of a read for a replica when none is there or recent enough. */
+enum replica_fallback
+{
+	FALLBACK_PRIMARY,			/* the primary answers it */
+	FALLBACK_FAIL				/* it is refused, which spares the primary */
+};
+
+/* A streaming copy of a shard's primary, for reads that may be a little behind. */
+struct topology_replica
+{
+	char	   *url;			/* postgresql://… as libpq takes it */
+	char	   *user;			/* NULL: what the URL or the environment says */
+	char	   *password;
+	int			pool;			/* connections, at most */
+};
+
 struct topology_shard
 {
 	int32_t		id;
@@ -45,8 +69,10 @@ struct topology_shard
 	char	   *user;			/* NULL: what the URL or the environment says */
 	char	   *password;
 	int			pool;
-	int			replicas;		/* listed; not used yet */
-	int			replica_pool;
+	struct topology_replica *replicas;	/* in the order of the document */
+	int			nreplicas;
+	int64_t		max_replica_lag_ms; /* a replica further behind serves no reads */
+	enum replica_fallback replica_fallback;
 };
 
 struct generation_weight
@@ -70,32 +96,19 @@ struct topology
 	int			home;			/* index into shards */
 	struct generation *generations; /* rising in id and in active_from_ms */
 	int			ngenerations;
-	bool		single;			/* made from a URL: ids carry the shard number 0 */
-};
-
-/* What the environment says; NULL or "" = not set. */
-struct topology_source
-{
-	const char *document;		/* WIGGLE_STORAGE_TOPOLOGY: JSON text when its first
-								 * character other than white space is '{', else a path */
-	const char *url;			/* WIGGLE_JDBC_URL */
-	const char *user;
-	const char *password;
-	int			pool;			/* for the single database */
-	const char *(*variable) (const char *name); /* for ${NAME}; NULL when unset */
+	bool		single;			/* made of one URL; its ids carry the shard number 0 */
 };
 
 /*
- * Read and check the topology. NULL with *err, which names the field, the
- * value and what to do; never a credential. Freed with topology_free.
+ * Read and check a document. NULL with *err, which names the shard or the
+ * generation, the field, the value and what to do; never a credential. `variable`
+ * gives what stands for ${NAME}, NULL when it is not set. Freed with topology_free.
  */
-extern struct topology *topology_read(const struct topology_source *source,
-									  struct wig_error *err);
-
-/* The same for a document in memory. */
 extern struct topology *topology_parse(const char *json, size_t len,
 									   const char *(*variable) (const char *name),
 									   struct wig_error *err);
+
+/* NULL is allowed. */
 extern void topology_free(struct topology *topology);
 
 /* Index of the shard with this id, -1 when it is not listed. */
@@ -103,6 +116,9 @@ extern int	topology_find(const struct topology *topology, int32_t id);
 
 /* Does the shard answer for instances (active or draining, role instances or home)? */
 extern bool topology_serves(const struct topology_shard *shard);
+
+/* "ACTIVE", "DRAINING" or "RETIRED". */
+extern const char *topology_state_name(enum shard_state state);
 
 /*
  * "jdbc:postgresql://…" and "postgresql://…" to what libpq takes: malloc'd, or
@@ -115,4 +131,4 @@ extern char *topology_url(const char *url, const char *what, struct wig_error *e
 /* An ISO-8601 instant ("2026-10-01T00:00:00Z", fractions and offsets allowed). */
 extern bool topology_instant(const char *text, int64_t *unix_ms);
 
-#endif							/* WIGGLE_PROXY_TOPOLOGY_H */
+#endif							/* WIGGLE_CORE_TOPOLOGY_H */

@@ -1,5 +1,5 @@
 /*
- * topology_url.c
+ * topology_text.c
  *	  The small grammars inside a topology: URLs, ${NAME}, instants.
  */
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "nearest.h"
 #include "topology.h"
-#include "topology_url.h"
+#include "topology_impl.h"
 
 /* What becomes of a parameter that only the JDBC driver knows. */
 struct jdbc_parameter
@@ -73,16 +73,31 @@ append(char **out, size_t *used, const char *text, size_t len)
 }
 
 /*
+ * A name that nobody knows may be the end of a password with an '&' or a '?' in it:
+ * it is shown only where the URL has no password.
+ */
+static bool
+refuse_parameter(const char *key, bool has_password, const char *what, struct wig_error *err)
+{
+	const char *near = wig_nearest(key, libpq_parameters);
+
+	if (has_password)
+		return wig_fail(err, "%s has an unknown parameter, or a password in which '?', '&', '@', '/' or ':' are"
+						" not written as %%3F, %%26, %%40, %%2F, %%3A; better use the keys user and password", what);
+	return wig_fail(err, "%s has the unknown parameter '%s'%s%s%s; remove it or correct it", what, key,
+					near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+}
+
+/*
  * Write "name=value&" as libpq takes it into *out, or nothing. False when the
  * parameter is one that would change what the proxy relies on.
  */
 static bool
 translate_parameter(char **out, size_t *used, const char *name, size_t name_len,
-					const char *value, size_t value_len, const char *what,
+					const char *value, size_t value_len, bool has_password, const char *what,
 					struct wig_error *err)
 {
 	char		key[64];
-	const char *near;
 
 	if (name_len >= sizeof(key))
 		return wig_fail(err, "%s has a parameter whose name is %zu characters long", what, name_len);
@@ -118,9 +133,32 @@ translate_parameter(char **out, size_t *used, const char *name, size_t name_len,
 					append(out, used, value, value_len) &&
 					append(out, used, "&", 1)) || wig_fail(err, "out of memory");
 	}
-	near = wig_nearest(key, libpq_parameters);
-	return wig_fail(err, "%s has the unknown parameter '%s'%s%s%s; remove it or correct it", what, key,
-					near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+	return refuse_parameter(key, has_password, what, err);
+}
+
+/* Says which scheme it is instead, if it is one: else it may be part of a password. */
+static char *
+refuse_scheme(const char *url, const char *what, struct wig_error *err)
+{
+	size_t		jdbc = strncmp(url, "jdbc:", 5) == 0 ? 5 : 0;
+	size_t		letters = strspn(url + jdbc, "abcdefghijklmnopqrstuvwxyz");
+	bool		scheme = letters > 0 && letters < 20 && strncmp(url + jdbc + letters, "://", 3) == 0;
+
+	wig_fail(err, "%s must begin with postgresql:// or jdbc:postgresql://%s%.*s", what,
+			 scheme ? ", not with " : "", scheme ? (int) (jdbc + letters + 3) : 0, url);
+	return NULL;
+}
+
+/* Move behind a prefix if it is there. */
+static bool
+skip(const char **text, const char *prefix)
+{
+	size_t		len = strlen(prefix);
+
+	if (strncmp(*text, prefix, len) != 0)
+		return false;
+	*text += len;
+	return true;
 }
 
 char *
@@ -130,24 +168,12 @@ topology_url(const char *url, const char *what, struct wig_error *err)
 	const char *query;
 	char	   *out = NULL;
 	size_t		used = 0;
+	bool		has_password;
 
-	if (strncmp(rest, "jdbc:", 5) == 0)
-		rest += 5;
-	if (strncmp(rest, "postgresql://", 13) == 0)
-		rest += 13;
-	else if (rest == url && strncmp(rest, "postgres://", 11) == 0)
-		rest += 11;
-	else
-	{
-		const char *scheme_end = strstr(url, "://");
-
-		/* only the scheme: what follows may be a password */
-		wig_fail(err, "%s must begin with postgresql:// or jdbc:postgresql://%s%.*s%s", what,
-				 scheme_end == NULL ? "" : ", not with ",
-				 scheme_end == NULL ? 0 : (int) (scheme_end - url < 40 ? scheme_end - url : 40), url,
-				 scheme_end == NULL ? "" : "://");
-		return NULL;
-	}
+	if (!skip(&rest, "postgresql://") && !skip(&rest, "postgres://") &&
+		!skip(&rest, "jdbc:postgresql://"))
+		return refuse_scheme(url, what, err);
+	has_password = strchr(rest, '@') != NULL || strstr(rest, "password=") != NULL;
 	query = strchr(rest, '?');
 	if (!append(&out, &used, "postgresql://", 13) ||
 		!append(&out, &used, rest, query ? (size_t) (query - rest) : strlen(rest)))
@@ -164,7 +190,8 @@ topology_url(const char *url, const char *what, struct wig_error *err)
 		const char *value = equals ? equals + 1 : "";
 		size_t		value_len = equals ? len - name_len - 1 : 0;
 
-		if (len > 0 && !translate_parameter(&out, &used, name, name_len, value, value_len, what, err))
+		if (len > 0 && !translate_parameter(&out, &used, name, name_len, value, value_len, has_password,
+											what, err))
 		{
 			free(out);
 			return NULL;
@@ -180,6 +207,15 @@ no_memory:
 	free(out);
 	wig_fail(err, "out of memory");
 	return NULL;
+}
+
+/* What may be in front of the '}' of ${NAME}. */
+static bool
+is_name(const char *text, const char *end)
+{
+	size_t		len = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789");
+
+	return len > 0 && text + len == end && (*text < '0' || *text > '9');
 }
 
 char *
@@ -202,9 +238,10 @@ topology_interpolate(const char *text, const char *what,
 				break;
 			return out;
 		}
-		if (end == NULL || (size_t) (end - start) - 2 >= sizeof(name) || end == start + 2)
+		if (end == NULL || (size_t) (end - start) - 2 >= sizeof(name) || !is_name(start + 2, end))
 		{
-			wig_fail(err, "%s has a '${' without a variable's name and a '}' behind it", what);
+			wig_fail(err, "%s has a '${' without a variable's name and a '}' behind it; a '${' that stands"
+					 " for itself goes into a variable", what);
 			free(out);
 			return NULL;
 		}
