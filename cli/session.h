@@ -85,5 +85,6 @@ extern const struct command command_events;
 extern const struct command command_stats;
 extern const struct command command_backlog;
 extern const struct command command_cluster;
+extern const struct command command_topology;
 
 #endif							/* WIGGLE_CLI_SESSION_H */

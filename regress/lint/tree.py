@@ -322,6 +322,15 @@ def listed():
             made = re.match(r"create (?:or replace )?function (\w+)\(", line)
             if made and "`%s(" % made.group(1) not in page:
                 found(script, n, "docs/sql.md does not name %s()" % made.group(1))
+    page, example = read("docs/shards.md"), read("examples/topology-full.json")
+    for path in tracked("core/topology*.c"):
+        text = read(path)
+        lists = re.findall(r"(?:_keys\[\] =|define SHARED_KEYS)\s*(.*?)(?:;|\n\n)", text, re.S)
+        for key in sorted(set(re.findall(r'"(\w+)"', " ".join(lists)))):
+            if "\n| `%s` |" % key not in page:
+                found(path, 1, "docs/shards.md has no row for the key %s" % key)
+            if '"%s":' % key not in example:
+                found(path, 1, "examples/topology-full.json does not use the key %s" % key)
 
 
 # -------------------------------------------------------------- symbols

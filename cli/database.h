@@ -1,0 +1,39 @@
+/*
+ * database.h
+ *	  What a database says of itself, asked over a connection of our own.
+ */
+#ifndef WIGGLE_CLI_DATABASE_H
+#define WIGGLE_CLI_DATABASE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "buf.h"
+
+struct database
+{
+	bool		reached;
+	bool		in_recovery;	/* a standby: it follows a primary and takes no writes */
+	char		problem[320];	/* why it was not reached or did not answer; or empty */
+	char		server[32];		/* PostgreSQL's version */
+	char		available[32];	/* the extension that the server could install; or empty */
+	char		extension[32];	/* the one that is installed there; or empty */
+	char		library[32];	/* the one that the server runs */
+	char		system[32];		/* the cluster's identifier, which copies of its files share */
+	char		oid[16];		/* the database in it */
+	char		started[40];	/* when its server started, which copies do not share */
+	char		shard[16];		/* the shard that it has been claimed for; or empty */
+	int64_t		lag_ms;			/* of a standby: how old its last change is while it has not all; -1: unknown */
+};
+
+/*
+ * "host:port/name" of a URL: false when libpq cannot take the URL. Nothing is
+ * connected to, and no credential gets into the name.
+ */
+extern bool database_name(const char *url, const char *user, struct buf *out);
+
+/* Connect, ask and leave. Of several hosts a primary is the one that takes writes. */
+extern void database_ask(const char *url, const char *user, const char *password, bool primary,
+						 struct database *database);
+
+#endif							/* WIGGLE_CLI_DATABASE_H */
