@@ -208,6 +208,12 @@ create table wf_shard (
 comment on table wf_shard is 'The shard that this database is: one row, written once.';
 comment on column wf_shard.home is 'The home shard, as proxies tell it; null until one has.';
 
+create table wf_beat (
+	at					timestamptz not null,
+	singleton			boolean not null default true primary key
+);
+comment on table wf_beat is 'A moment that proxies renew while the shard has replicas: what a replica has of it tells how far it is behind.';
+
 select pg_catalog.pg_extension_config_dump('wf_definition', '');
 select pg_catalog.pg_extension_config_dump('wf_instance', '');
 select pg_catalog.pg_extension_config_dump('wf_scope', '');
@@ -871,6 +877,18 @@ begin
 end
 $$;
 comment on function shard_claim(int) is 'Writes this database''s shard id, once. WG409: it already is another shard.';
+
+create function beat() returns bigint
+language sql volatile security definer set search_path = pg_catalog, pg_temp
+as $$
+	-- Of many proxies one a second writes. The row's clock alone is compared with itself.
+	insert into wiggle.wf_beat as b values (clock_timestamp())
+	on conflict on constraint wf_beat_pkey do update set at = excluded.at
+	 where b.at not between excluded.at - interval '500 ms' and excluded.at;
+	select (extract(epoch from b.at) * 1000000)::bigint from wiggle.wf_beat b
+$$;
+comment on function beat() is
+'Not for applications: renews the moment in wf_beat and returns it, in microseconds since 1970.';
 
 create function shard_home(home int) returns void
 language sql volatile security definer set search_path = pg_catalog, pg_temp

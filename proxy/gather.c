@@ -169,7 +169,7 @@ gather_end(struct gather *gather)
 
 void
 gather_all(struct gather *gather, enum statement statement, const char *const *params, int nparams,
-		   void (*done) (struct gather *gather))
+		   bool may_lag, void (*done) (struct gather *gather))
 {
 	gather_begin(gather, done);
 	for (int slot = 0; slot < shard_slots(); slot++)
@@ -177,6 +177,7 @@ gather_all(struct gather *gather, enum statement statement, const char *const *p
 		struct question *question = gather_question(gather, slot);
 
 		question->statement = statement;
+		question->may_lag = may_lag;
 		question->nparams = nparams;
 		for (int i = 0; i < nparams; i++)
 			question->params[i] = params[i];

@@ -52,9 +52,12 @@ extern void gather_end(struct gather *gather);
  */
 extern void gather_hurry(struct gather *gather, int64_t ms);
 
-/* The same statement and parameters to all shards, from begin to end. */
+/*
+ * The same statement and parameters to all shards, from begin to end; may_lag: replicas
+ * may answer, where there are any.
+ */
 extern void gather_all(struct gather *gather, enum statement statement, const char *const *params,
-					   int nparams, void (*done) (struct gather *gather));
+					   int nparams, bool may_lag, void (*done) (struct gather *gather));
 
 /* The first refusal in order of slots, NULL when nobody refused. */
 extern const struct refusal *gather_refusal(const struct gather *gather);

@@ -21,9 +21,19 @@
 #include "loop.h"
 #include "topology.h"
 
-/* Where to connect: a parsed URL, made once for each shard. */
+/* Where to connect: a parsed URL, made once for each database. */
 struct target;
-extern struct target *target_create(const struct topology_shard *shard, struct wig_error *err);
+
+/* Which of the URL's hosts will do. */
+enum session_kind
+{
+	SESSION_WRITES,				/* a primary */
+	SESSION_ANY					/* a standby where there is one */
+};
+
+/* `what` names the entry in a message: "shard 1 primary". user and password: where the URL has none. */
+extern struct target *target_create(const char *what, const char *url, const char *user, const char *password,
+									enum session_kind kind, struct wig_error *err);
 extern void target_free(struct target *target);
 
 /* "host:port/database" for the log, without credentials. */

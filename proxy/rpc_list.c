@@ -220,5 +220,7 @@ rpc_list_instances(struct call *call)
 		free_listing(listing);
 		return;
 	}
-	gather_all(&listing->gather, SQL_INSTANCES, params, 5, listed);
+
+	/* who asks by correlation may have started it a moment ago */
+	gather_all(&listing->gather, SQL_INSTANCES, params, 5, params[2] == NULL, listed);
 }

@@ -17,6 +17,7 @@
 #include "outbox.h"
 #include "placement.h"
 #include "poller.h"
+#include "replicas.h"
 #include "setup.h"
 #include "shard.h"
 #include "shards.h"
@@ -85,13 +86,25 @@ shard_submit(struct shard *shard, struct item *item, uint32_t hash)
 void
 shard_refuse(const struct shard *shard, enum submit submit, struct refusal *refusal)
 {
-	refusal_unavailable(refusal, shard->entry->id, "",
-						submit == SUBMIT_FULL ? "the queue is full" : "no connection to the database");
+	const char *why = "no connection to the database";
+
+	if (submit == SUBMIT_FULL)
+		why = "the queue is full";
+	else if (submit == SUBMIT_BEHIND)
+		why = "no replica is within maxReplicaLagMillis, and replicaFallback is 'fail'";
+	refusal_unavailable(refusal, shard->entry->id, "", why);
 }
 
 enum submit
 shard_ask(struct shard *shard, struct question *question)
 {
+	if (question->may_lag && shard->replicas != NULL)
+	{
+		if (replicas_ask(shard->replicas, question))
+			return SUBMIT_OK;
+		if (!replicas_fall_back(shard->replicas))
+			return SUBMIT_BEHIND;
+	}
 	if (shard->phase != SHARD_SERVING || !side_up(shard->side))
 		return SUBMIT_DOWN;
 	return side_ask(shard->side, question) ? SUBMIT_OK : SUBMIT_FULL;
@@ -266,6 +279,8 @@ shard_setup_done(struct shard *shard)
 	lane_start(shard->lanes[0]);
 	side_start(shard->side);
 	wakeup_start(shard->wakeup);
+	if (shard->replicas != NULL)
+		replicas_start(shard->replicas);
 	tell_health(shard);
 	if (shard->index == topology->home)
 	{
@@ -301,7 +316,8 @@ create_shard(int index, struct wig_error *err)
 	shards[index] = shard;
 	shard->entry = entry;
 	shard->index = index;
-	shard->target = target_create(entry, err);
+	snprintf(name, sizeof(name), "shard %d primary", entry->id);
+	shard->target = target_create(name, entry->url, entry->user, entry->password, SESSION_WRITES, err);
 	if (shard->target == NULL)
 		return false;
 	shard->slot = nslots;
@@ -315,7 +331,13 @@ create_shard(int index, struct wig_error *err)
 	shard->active = 1;
 	for (int i = 0; i < shard->nlanes; i++)
 		shard->lanes[i] = lane_create(shard, i);
-	shard->side = side_create(shard, sides);
+	shard->side = side_create(shard, shard->target, sides, NULL, NULL);
+	if (entry->nreplicas > 0)
+	{
+		shard->replicas = replicas_create(shard, err);
+		if (shard->replicas == NULL)
+			return false;
+	}
 	shard->wakeup = wakeup_create(shard);
 	shard->setup = setup_create(shard);
 	snprintf(name, sizeof(name), "shard %d", entry->id);
@@ -346,7 +368,7 @@ idle(void)
 			if (!lane_idle(slots[i]->lanes[lane]))
 				return false;
 		}
-		if (!side_idle(slots[i]->side))
+		if (!side_idle(slots[i]->side) || (slots[i]->replicas != NULL && !replicas_idle(slots[i]->replicas)))
 			return false;
 	}
 	return true;
@@ -359,6 +381,8 @@ stop(void)
 	{
 		deadline_clear(&slots[i]->lost);
 		setup_stop(slots[i]->setup);
+		if (slots[i]->replicas != NULL)
+			replicas_stop(slots[i]->replicas);
 		close_all(slots[i]);
 	}
 }

@@ -45,6 +45,7 @@ struct shard
 	unsigned	crowded;		/* batches in a row that left a long queue */
 	unsigned	quiet;			/* batches in a row that left next to nothing */
 	struct side_pool *side;
+	struct replicas *replicas;	/* NULL: the topology lists none */
 	struct wakeup *wakeup;
 	struct setup *setup;
 	struct health *health;
@@ -64,6 +65,7 @@ enum submit
 {
 	SUBMIT_OK,					/* done() will run */
 	SUBMIT_DOWN,				/* the shard cannot be reached */
+	SUBMIT_BEHIND,				/* no replica serves, and the primary is to be spared */
 	SUBMIT_FULL					/* over the bounds of its lane */
 };
 

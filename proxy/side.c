@@ -59,6 +59,8 @@ struct side
 struct side_pool
 {
 	struct shard *shard;
+	const struct side_ops *ops; /* NULL: the primary's */
+	void	   *owner;
 	struct side *sides;
 	int			nsides;
 	struct question_line lines[LINES];
@@ -77,7 +79,10 @@ answer(struct side_pool *pool, struct question *question, const PGresult *result
 	   const struct refusal *refusal)
 {
 	pool->unanswered--;
-	question->done(question, result, refusal);
+	if (result == NULL && pool->ops != NULL && question->may_lag)
+		pool->ops->elsewhere(pool->owner, question, refusal);
+	else
+		question->done(question, result, refusal);
 }
 
 static void
@@ -164,7 +169,7 @@ next_line(struct side_pool *pool)
 {
 	struct question_line *quick = &pool->lines[LINE_QUICK];
 	struct question_line *other = NULL;
-	int			half = pool->nsides > 1 ? pool->nsides / 2 : 1;
+	int			half = pool->nsides > 1 && pool->ops == NULL ? pool->nsides / 2 : pool->nsides;
 	int			most = pool->nsides > 1 ? pool->nsides - 1 : 1;
 
 	for (int i = LINE_QUICK + 1; i < LINES; i++)
@@ -306,7 +311,7 @@ answered(struct side *side)
 
 	if (answers)
 		answer(pool, question, result, NULL);
-	else if (sqlstate != NULL && question->tries < TRIES_MAX &&
+	else if (sqlstate != NULL && question->tries < TRIES_MAX && pool->ops == NULL &&
 			 (!question->once || error_class != ERROR_CONNECTION) &&
 			 (error_class == ERROR_RETRY || error_class == ERROR_CONNECTION ||
 			  error_class == ERROR_SCHEMA))
@@ -382,9 +387,11 @@ side_greet(struct link *link)
 static bool
 side_greeted(struct link *link, const PGresult *result, struct wig_error *err)
 {
-	struct side *side = link->owner;
+	const struct side_pool *pool = ((struct side *) link->owner)->pool;
 
-	return shard_check_identity(side->pool->shard, result, err);
+	if (pool->ops != NULL)
+		return pool->ops->greeted(pool->owner, result, err);
+	return shard_check_identity(pool->shard, result, err);
 }
 
 static void
@@ -408,13 +415,14 @@ side_link_down(struct link *link, const char *why)
 		pool->down_since = loop_now();
 	if (!pool->stopped)
 		log_info("side", "shard %d: a side connection was lost: %s", pool->shard->entry->id, why);
-	if (question == NULL)
-		return;
-	question->unknown = true;
-	if (question->once || ++question->tries > TRIES_MAX)
-		refuse(pool, question, why);
-	else
-		put_back(pool, question);
+	if (question != NULL)
+	{
+		question->unknown = true;
+		if (question->once || pool->ops != NULL || ++question->tries > TRIES_MAX)
+			refuse(pool, question, why);
+		else
+			put_back(pool, question);
+	}
 	pump(pool);
 }
 
@@ -424,11 +432,13 @@ side_link_failed(struct link *link, const char *sqlstate, const char *why)
 	struct side *side = link->owner;
 
 	log_debug("side", "shard %d: cannot connect: %s", side->pool->shard->entry->id, why);
-	if (error_classify(sqlstate) == ERROR_SCHEMA)
+	if (side->pool->ops != NULL)
+		side->pool->ops->failed(side->pool->owner, why);
+	else if (error_classify(sqlstate) == ERROR_SCHEMA)
 		shard_schema_lost(side->pool->shard, why);
 }
 
-static const struct link_ops side_ops = {
+static const struct link_ops link_ops = {
 	.greet = side_greet,
 	.greeted = side_greeted,
 	.up = side_link_up,
@@ -438,11 +448,14 @@ static const struct link_ops side_ops = {
 };
 
 struct side_pool *
-side_create(struct shard *shard, int connections)
+side_create(struct shard *shard, const struct target *target, int connections,
+			const struct side_ops *ops, void *owner)
 {
 	struct side_pool *pool = xcalloc(1, sizeof(*pool));
 
 	pool->shard = shard;
+	pool->ops = ops;
+	pool->owner = owner;
 	for (int i = 0; i < LINES; i++)
 		pool->lines[i].tail = &pool->lines[i].head;
 	pool->stopped = true;
@@ -451,7 +464,8 @@ side_create(struct shard *shard, int connections)
 	for (int i = 0; i < connections; i++)
 	{
 		pool->sides[i].pool = pool;
-		link_init(&pool->sides[i].link, &side_ops, shard->target, "side", &pool->sides[i]);
+		link_init(&pool->sides[i].link, &link_ops, target, ops == NULL ? "side" : "replica",
+				  &pool->sides[i]);
 	}
 	return pool;
 }

@@ -18,6 +18,7 @@
 
 struct shard;
 struct side_pool;
+struct target;
 
 #define QUESTION_MAX_PARAMS 5
 
@@ -30,6 +31,8 @@ struct question
 	const char *params[QUESTION_MAX_PARAMS];	/* text, NULL = NULL */
 	bool		writes;			/* when its fate is unknown: INTERNAL, else UNAVAILABLE */
 	bool		once;			/* not to be asked again when its fate is unknown */
+	bool		may_lag;		/* a replica may answer it */
+	int			tried_replicas; /* replicas.c's */
 	const char *told;			/* an XX000 that begins so is the engine's own text; NULL = none */
 	bool		unknown;		/* the pool's: sent, and the answer was lost */
 	unsigned	tries;			/* the pool's */
@@ -40,7 +43,22 @@ struct question
 						 const struct refusal *refusal);
 };
 
-extern struct side_pool *side_create(struct shard *shard, int connections);
+/* How a pool that is not the primary's differs. */
+struct side_ops
+{
+	/* Is a new session's row (enum identity_column) the expected one? False with *err. */
+	bool		(*greeted) (void *owner, const PGresult *result, struct wig_error *err);
+
+	/* A question that may lag was refused or got no answer: done() is this one's to call. */
+	void		(*elsewhere) (void *owner, struct question *question, const struct refusal *refusal);
+
+	/* An attempt to connect failed. */
+	void		(*failed) (void *owner, const char *why);
+};
+
+/* ops NULL: the primary's. */
+extern struct side_pool *side_create(struct shard *shard, const struct target *target, int connections,
+									 const struct side_ops *ops, void *owner);
 extern void side_start(struct side_pool *pool);
 extern void side_stop(struct side_pool *pool);
 

@@ -55,6 +55,8 @@ enum statement
 	SQL_FORGET_CONSUMER,		/* $1 consumer; was there one? */
 	SQL_STEP_STATS,				/* $1 workflow, $2 version or NULL, $3 since ms, $4 sample */
 	SQL_BACKLOG,				/* $1 max */
+	SQL_BEAT,					/* renews the heartbeat that replicas are measured by; its time, Unix µs */
+	SQL_BEAT_READ,				/* the same on a replica */
 	SQL_NODES,
 	SQL_NODE_BEAT,				/* $1 id, $2 name, $3 workers, $4 polls; is it the leader? */
 	SQL_NODE_LEAVE,				/* $1 id */

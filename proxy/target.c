@@ -80,7 +80,8 @@ split_hosts(struct target *target)
 }
 
 struct target *
-target_create(const struct topology_shard *shard, struct wig_error *err)
+target_create(const char *what, const char *url, const char *user, const char *password,
+			  enum session_kind kind, struct wig_error *err)
 {
 	struct target *target = xcalloc(1, sizeof(*target));
 	struct buf	name = BUF_INIT;
@@ -88,18 +89,19 @@ target_create(const struct topology_shard *shard, struct wig_error *err)
 	struct buf	options = BUF_INIT;
 	const char *database;
 
-	target->options = PQconninfoParse(shard->url, &problem);
+	target->options = PQconninfoParse(url, &problem);
 	if (target->options == NULL)
 	{
 		/* libpq quotes the URL, which may hold a password */
-		wig_fail(err, "shard %d primary url is not a valid PostgreSQL URL", shard->id);
+		wig_fail(err, "%s url is not a valid PostgreSQL URL", what);
 		PQfreemem(problem);
 		target_free(target);
 		return NULL;
 	}
 	split_hosts(target);
-	target->user = option(target, "user") ? option(target, "user") : shard->user;
-	target->password = option(target, "password") ? option(target, "password") : shard->password;
+	target->kind = kind;
+	target->user = option(target, "user") ? option(target, "user") : user;
+	target->password = option(target, "password") ? option(target, "password") : password;
 	database = option(target, "dbname") ? option(target, "dbname") : target->user;
 	for (int i = 0; i < target->nhosts; i++)
 	{
@@ -202,7 +204,7 @@ target_connect(const struct target *target, struct target_list *list, const char
 	}
 	SET("options", target->session);
 	SET("client_encoding", "UTF8");
-	SET("target_session_attrs", "read-write");
+	SET("target_session_attrs", target->kind == SESSION_WRITES ? "read-write" : "prefer-standby");
 	keywords[n] = NULL;
 	values[n] = NULL;
 #undef SET

@@ -9,6 +9,7 @@
 #include <libpq-fe.h>
 
 #include "buf.h"
+#include "link.h"
 
 struct target_host
 {
@@ -23,6 +24,7 @@ struct target
 	PQconninfoOption *options;
 	struct target_host *hosts;
 	int			nhosts;
+	enum session_kind kind;
 	const char *user;			/* into options or the topology, NULL = libpq's default */
 	const char *password;
 	char	   *name;

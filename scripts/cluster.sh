@@ -23,6 +23,18 @@ cluster_init() {
 	} >> "$_dir/data/postgresql.conf"
 }
 
+# cluster_copy DIR PRIMARY: make a streaming standby of the running cluster PRIMARY.
+cluster_copy() {
+	_dir=$1
+	rm -rf "$_dir"
+	mkdir -p -m 700 "$_dir"
+	cp "$2/password" "$_dir/password"
+	pg_basebackup -D "$_dir/data" -R -X stream -c fast --no-sync \
+		-d "host=$(readlink "$2/socket") port=$(cat "$2/port") user=wiggle application_name=${_dir##*/}" \
+		> "$_dir/initdb.log" 2>&1 || { cat "$_dir/initdb.log" >&2; return 1; }
+	echo "cluster_name = '${_dir##*/}'" >> "$_dir/data/postgresql.conf"
+}
+
 # cluster_start DIR: start it on a free port and wait until it answers.
 cluster_start() {
 	_dir=$1

@@ -98,6 +98,14 @@ class Cluster:
         return self._file("log")
 
 
+class Standby(Cluster):
+    """A streaming standby of a running cluster; start() it."""
+
+    def __init__(self, folder, primary):
+        self.folder = os.path.abspath(folder)
+        self._shell("cluster_copy", primary.folder)
+
+
 def topology(*clusters, generations=None):
     """The tutorial's document for these clusters; the first one is home."""
     shards = [{"id": i, "state": "active", "roles": ["instances", "home"] if i == 0 else ["instances"],
