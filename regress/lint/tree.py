@@ -345,8 +345,9 @@ def symbols():
         name = line.split()[-1]
         if not re.match(r"(wig_|wiggle_|_PG_|pg_finfo_(?:wig_|wiggle_)|Pg_magic_func$)", name):
             found("wiggle.so", 1, "exports %s; exported names start with wig_ or wiggle_" % name)
-    core = tracked("core/*.c")
-    objects = [os.path.join(ROOT, "build/obj/core", os.path.basename(p)[:-2] + ".o") for p in core]
+
+    # What is loaded into a server must not meet its names, or another extension's.
+    objects = [os.path.join(ROOT, "build/obj/pg", p[:-2] + ".o") for p in tracked("core/*.c")]
     for obj in filter(os.path.exists, objects):
         out = subprocess.run(["nm", "-g", "--defined-only", obj], stdout=subprocess.PIPE, check=True, text=True).stdout
         for line in out.splitlines():
