@@ -65,8 +65,10 @@ pick_shard(TimestampTz now)
 	};
 	bool		isnull;
 
+	/* The newest that has begun, before any has begun the first, as proxies have it. */
 	if (SPI_execute_with_args("with present as (select generation from wiggle.wf_placement"
-							  "  where active_from <= $1 order by generation desc limit 1),"
+							  "  order by active_from <= $1 desc,"
+							  "  case when active_from <= $1 then -generation else generation end limit 1),"
 							  " slots as (select shard, sum(weight) over (order by shard) as upto,"
 							  "  sum(weight) over () as total from wiggle.wf_placement"
 							  "  where generation = (select generation from present))"

@@ -169,7 +169,7 @@ create table wf_schedule (
 comment on table wf_schedule is 'Schedules, on the home shard: one for each workflow, with an interval or a cron expression (UTC).';
 
 create table wf_placement (
-	generation			int not null,
+	generation			bigint not null,
 	active_from			timestamptz not null,
 	shard				int not null,
 	weight				int not null,
@@ -689,20 +689,29 @@ as $$
 $$;
 comment on function schedules() is 'All schedules of this database.';
 
-create function publish_placement(generations jsonb) returns void
+create function publish_placement(generations jsonb, withdraw boolean default true) returns bigint
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 as $$
+declare
+	known bigint;
+	told bigint := (select max((g->>'id')::bigint) from jsonb_array_elements(generations) g);
 begin
 	lock table wiggle.wf_placement in share row exclusive mode;
+	select max(p.generation) into known from wiggle.wf_placement p;
+	-- a proxy that has not got the newest topology yet must not undo what others have told
+	if known > told and not withdraw then
+		return known;
+	end if;
 	delete from wiggle.wf_placement;
 	insert into wiggle.wf_placement
-	select (g->>'id')::int, (g->>'activeFrom')::timestamptz, w.key::int, w.value::int
+	select (g->>'id')::bigint, (g->>'activeFrom')::timestamptz, w.key::int, w.value::int
 	  from jsonb_array_elements(generations) g, jsonb_each_text(g->'weights') w
 	 where w.value::int > 0;
+	return told;
 end
 $$;
-comment on function publish_placement(jsonb) is
-'Not for applications: the topology''s generations, for instances that this home shard''s schedules start.';
+comment on function publish_placement(jsonb, boolean) is
+'Not for applications: the topology''s generations, for instances that this home shard''s schedules start. Unless withdraw is set, generations that end earlier than those known change nothing. The newest known.';
 
 create function outbox(max int default 100, shards int[] default null)
 returns table (id text, shard int, workflow text, correlation_id text, context text)

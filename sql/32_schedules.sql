@@ -142,6 +142,17 @@ select wiggle.outbox_done(array(select id from wiggle.wf_outbox));
 insert into wiggle.wf_outbox values ('wfi.s9.0123456789abcdefghijkl', 9, 'sc', null, '{}', clock_timestamp() - interval '11 min');
 select id, workflow, version, reason, node from wiggle.stuck;
 select wiggle.outbox_done('{wfi.s9.0123456789abcdefghijkl}');
+-- Who has not got the newest topology yet changes nothing; what is withdrawn is gone. Before any generation has begun the first one holds.
+select wiggle.publish_placement('[{"id":20261129230000,"activeFrom":"2035-01-01T00:00:00Z","weights":{"6":1}},{"id":20261129230001,"activeFrom":"2036-01-01T00:00:00Z","weights":{"9":1}}]');
+select wiggle.publish_placement('[{"id":4,"activeFrom":"2020-01-01T00:00:00Z","weights":{"5":1}}]', false);
+select * from wiggle.wf_placement order by 1, 3;
+select wt.schedule('wiggle.schedule(''sc'', ''10 s'')');
+call wt.let(101900);
+select distinct shard from wiggle.outbox();
+select wiggle.unschedule(id) from wiggle.schedules();
+select wiggle.outbox_done(array(select id from wiggle.wf_outbox));
+select wiggle.publish_placement('[{"id":4,"activeFrom":"2020-01-01T00:00:00Z","weights":{"5":1}}]', true);
+select generation, shard from wiggle.wf_placement;
 select wiggle.publish_placement('[]');
 select wt.clear();
 select * from wt.finish();
