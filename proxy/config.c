@@ -408,7 +408,8 @@ config_help(struct buf *out)
 	buf_text(out,
 			 "\n"
 			 "Signals\n"
-			 "  SIGTERM, SIGINT and SIGHUP end the process after the calls in flight; a second one\n"
+			 "  SIGHUP has the topology document read again, which also happens when it changes.\n"
+			 "  SIGTERM and SIGINT end the process after the calls in flight; a second one\n"
 			 "  skips the wait.\n"
 			 "\n"
 			 "Exit status\n"

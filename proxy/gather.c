@@ -34,9 +34,16 @@ clear(struct gather *gather)
 	{
 		forget(&gather->parts[slot]);
 		PQclear(gather->parts[slot].result);
-		gather->parts[slot].result = NULL;
-		gather->parts[slot].asked = false;
+		free(gather->parts[slot].refusal);
+		gather->parts[slot] = (struct gather_part) {NULL};
 	}
+}
+
+static void
+keep_refusal(struct gather_part *part, const struct refusal *refusal)
+{
+	part->refusal = xcalloc(1, sizeof(*refusal));
+	*part->refusal = *refusal;
 }
 
 static void
@@ -46,11 +53,12 @@ finish(struct gather *gather)
 	for (int slot = 0; slot < shard_slots(); slot++)
 	{
 		struct gather_part *part = &gather->parts[slot];
+		struct refusal refusal;
 
 		if (part->asking == NULL)
 			continue;
-		refusal_unavailable(&part->refusal, shard_by_slot(slot)->entry->id, "",
-							"the database does not answer");
+		refusal_unavailable(&refusal, shard_by_slot(slot)->entry->id, "", "the database does not answer");
+		keep_refusal(part, &refusal);
 		forget(part);
 	}
 	gather->done(gather);
@@ -87,7 +95,7 @@ answered(struct question *question, const PGresult *result, const struct refusal
 		if (result != NULL)
 			part->result = PQcopyResult(result, PG_COPYRES_ATTRS | PG_COPYRES_TUPLES);
 		else
-			part->refusal = *refusal;
+			keep_refusal(part, refusal);
 	}
 	buf_free(&asked->texts);
 	free(asked);
@@ -99,7 +107,7 @@ void
 gather_begin(struct gather *gather, void (*done) (struct gather *gather))
 {
 	if (gather->parts == NULL)
-		gather->parts = xcalloc((size_t) shard_slots(), sizeof(*gather->parts));
+		gather->parts = xcalloc(TOPOLOGY_MAX_SHARDS, sizeof(*gather->parts));
 	clear(gather);
 	gather->done = done;
 	gather->waiting = 1;
@@ -145,6 +153,12 @@ gather_ask(struct gather *gather, int slot)
 	enum submit submitted;
 	struct refusal refusal;
 
+	if (!shard_counts(shard_by_slot(slot)))
+	{
+		free(part->asking);
+		part->asking = NULL;
+		return;
+	}
 	part->asked = true;
 	gather->waiting++;
 	keep_params(part->asking);
@@ -192,7 +206,7 @@ gather_refusal(const struct gather *gather)
 	for (int slot = 0; slot < shard_slots(); slot++)
 	{
 		if (gather->parts[slot].asked && gather->parts[slot].result == NULL)
-			return &gather->parts[slot].refusal;
+			return gather->parts[slot].refusal;
 	}
 	return NULL;
 }

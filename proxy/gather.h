@@ -3,7 +3,8 @@
  *	  One question to several shards at once; done when all have answered.
  *
  * Embedded in the asker's state. Use: gather_begin, then gather_question and
- * gather_ask for each shard that is concerned, then gather_end. done() runs
+ * gather_ask for each shard that is concerned, then gather_end. A shard that does not
+ * count (shard_counts) is not asked after all. done() runs
  * once, when the last answer is in and gather_end has been called; it may begin
  * the same gather anew or free its owner. Parameters are copied.
  */
@@ -26,12 +27,12 @@ struct gather_part
 	struct gather_question *asking; /* NULL unless the answer is to come */
 	bool		asked;
 	PGresult   *result;			/* a copy; NULL: not asked, or refused */
-	struct refusal refusal;		/* when it was asked and refused */
+	struct refusal *refusal;	/* when it was asked and refused, else NULL */
 };
 
 struct gather
 {
-	struct gather_part *parts;	/* by slot */
+	struct gather_part *parts;	/* by slot, for as many as there may ever be */
 	int			waiting;		/* answers to come, and one until gather_end */
 	bool		impatient;		/* one answer is enough */
 	struct deadline patience;

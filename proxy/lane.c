@@ -73,6 +73,7 @@ struct lane
 	bool		closing;
 	bool		slow;			/* the batch in flight takes long */
 	bool		bloated;		/* libpq's buffers have grown beyond use */
+	bool		outdated;		/* the session is one to a former target */
 	uint64_t	down_since;		/* 0: was never up */
 
 	struct item_queue queue;
@@ -140,6 +141,12 @@ bool
 lane_up(const struct lane *lane)
 {
 	return lane->state != LANE_DOWN;
+}
+
+bool
+lane_ready_to_send(const struct lane *lane)
+{
+	return lane->state == LANE_FREE;
 }
 
 bool
@@ -354,14 +361,13 @@ form_batch(struct lane *lane)
 	return NULL;
 }
 
-/* Drop a session that nobody uses at the moment, for its memory; another is opened. */
+/* Drop a session that nobody uses at the moment; another is opened. */
 static void
 renew(struct lane *lane)
 {
-	lane->bloated = false;
 	lane->closing = true;
 	batch_params_free(&lane->params);
-	link_break(&lane->link, "renewed after a large batch");
+	link_break(&lane->link, "renewed");
 	lane->closing = false;
 }
 
@@ -372,6 +378,11 @@ lane_turn(struct lane *lane)
 
 	if (lane->state != LANE_FREE)
 		return;
+	if (lane->outdated)
+	{
+		renew(lane);
+		return;
+	}
 	while (lane->replays != NULL)
 	{
 		batch = lane->replays;
@@ -672,7 +683,7 @@ lane_link_down(struct link *link, const char *why)
 	lane->result = NULL;
 	lane->state = LANE_DOWN;
 	lane->slow = false;
-	lane->bloated = false;
+	lane->bloated = lane->outdated = false;
 	if (was_serving)
 		lane->down_since = loop_now();
 	if (!lane->closing)
@@ -705,7 +716,7 @@ lane_link_failed(struct link *link, const char *sqlstate, const char *why)
 
 	if (log_gate_open(&gate))
 		log_warn("lane", "shard %d: cannot connect to %s: %s", lane->shard->entry->id,
-				 target_name(lane->shard->target), why);
+				 target_name(link->target), why);
 	if (error_classify(sqlstate) == ERROR_SCHEMA)
 		shard_schema_lost(lane->shard, why);
 }
@@ -762,4 +773,28 @@ lane_stop(struct lane *lane)
 	link_stop(&lane->link);
 	lane->state = LANE_DOWN;
 	lane->closing = false;
+}
+
+void
+lane_free(struct lane *lane)
+{
+	lane_stop(lane);
+	deadline_clear(&lane->sweep);
+	deadline_clear(&lane->silence);
+	batch_params_free(&lane->params);
+	for (int i = 0; i < lane->nlost; i++)
+		free(lane->lost[i]);
+	free(lane);
+}
+
+void
+lane_aim(struct lane *lane)
+{
+	link_aim(&lane->link, lane->shard->target);
+}
+
+void
+lane_renew(struct lane *lane)
+{
+	lane->outdated = link_up(&lane->link);
 }

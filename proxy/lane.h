@@ -23,7 +23,19 @@ extern struct lane *lane_create(struct shard *shard, int number);
 extern void lane_start(struct lane *lane);
 extern void lane_stop(struct lane *lane);
 
+/* Stop it and forget what it has; only one that is idle has nothing to lose. Not from within its callbacks. */
+extern void lane_free(struct lane *lane);
+
+/* Connect to the shard's present target from now on. */
+extern void lane_aim(struct lane *lane);
+
+/* Renew its session as soon as no batch is in flight. */
+extern void lane_renew(struct lane *lane);
+
 extern bool lane_up(const struct lane *lane);
+
+/* Up, and ready to send a batch. */
+extern bool lane_ready_to_send(const struct lane *lane);
 
 /* Up, and its batch in flight, if any, has not been waited for long. */
 extern bool lane_prompt(const struct lane *lane);

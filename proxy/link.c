@@ -457,6 +457,17 @@ link_start(struct link *link)
 }
 
 void
+link_aim(struct link *link, const struct target *target)
+{
+	link->target = target;
+	if (link->state == LINK_STOPPED || link->state == LINK_UP)
+		return;
+	close_session(link);
+	link->attempts = 0;
+	schedule_attempt(link);
+}
+
+void
 link_stop(struct link *link)
 {
 	close_session(link);

@@ -99,6 +99,13 @@ extern void link_init(struct link *link, const struct link_ops *ops, const struc
 /* Begin to connect; nothing happens when it has been started before. */
 extern void link_start(struct link *link);
 
+/*
+ * Connect to another target from now on: an attempt on its way begins anew, a session
+ * that is up stays until its owner breaks it. The former target is not used any more.
+ * Not from within a callback of this link.
+ */
+extern void link_aim(struct link *link, const struct target *target);
+
 /* Close without another attempt; down() is not called. */
 extern void link_stop(struct link *link);
 

@@ -107,7 +107,7 @@ main(int argc, char **argv)
 	loop_open();
 	health_open();
 	port_health = health_add("port");
-	signals_open();
+	signals_open(work_reload);
 	listener_setup();
 	conn_setup();
 	if (!work_start(on_opened, give_up, &err))

@@ -10,6 +10,7 @@
 #include "buf.h"
 #include "config.h"
 #include "drain.h"
+#include "home_clock.h"
 #include "ids.h"
 #include "log.h"
 #include "loop.h"
@@ -26,12 +27,16 @@ static bool leads;
 static struct deadline next_beat;
 static struct question beat;
 static bool beating;
+static uint64_t beat_asked_ns;
+static void (*on_beat) (void);
 static char workers[16];
 static char *polls;
 
 static struct question placement;
 static bool publishing;
 static bool published;
+static bool changed;			/* while it was being told */
+static bool withdraws;			/* the last generation that home was told of is taken back */
 static struct buf generations;
 
 static struct question leave;
@@ -90,29 +95,55 @@ write_generations(struct buf *out, const struct topology *topology)
 	buf_byte(out, ']');
 }
 
+static void publish(void);
+
 static void
 placement_told(struct question *question, const PGresult *result, const struct refusal *refusal)
 {
+	const struct topology *topology = shard_topology();
+	long long	last = topology->generations[topology->ngenerations - 1].id;
+
 	(void) question;
 	publishing = false;
-	published = result != NULL;
-	if (!published)
+	published = result != NULL && !changed;
+	if (changed)
+		publish();
+	else if (!published)
 		log_warn("member", "home was not told where new instances go, and is told later: %s",
 				 refusal->message);
+	else
+	{
+		withdraws = false;
+		if (strtoll(PQgetvalue(result, 0, 0), NULL, 10) > last)
+			log_warn("member", "home knows generation %s, while this server's topology ends with %lld: roll the new"
+					 " document out to this server too; if that generation was taken back, delete it from wf_placement there",
+					 PQgetvalue(result, 0, 0), last);
+	}
 }
 
 static void
 publish(void)
 {
+	changed = false;
 	write_generations(&generations, shard_topology());
 	placement = (struct question) {
 		.statement = SQL_PLACEMENT,
-		.nparams = 1,
-		.params = {buf_cstr(&generations)},
+		.nparams = 2,
+		.params = {buf_cstr(&generations), withdraws ? "t" : "f"},
 		.writes = true,
 		.done = placement_told,
 	};
 	publishing = shard_ask(home(), &placement) == SUBMIT_OK;
+}
+
+void
+member_placement_changed(bool taken_back)
+{
+	withdraws = withdraws || taken_back;
+	published = false;
+	changed = publishing;
+	if (!publishing && !leaving)
+		publish();
 }
 
 /* ---- heartbeats ---- */
@@ -148,8 +179,12 @@ beaten(struct question *question, const PGresult *result, const struct refusal *
 	polls = NULL;
 	if (result == NULL)
 		log_debug("member", "a heartbeat did not reach home: %s", refusal->message);
-	else
-		leads = PQntuples(result) == 1 && strcmp(PQgetvalue(result, 0, 1), "t") == 0;
+	else if (PQntuples(result) == 1)
+	{
+		leads = strcmp(PQgetvalue(result, 0, BEAT_LEADS), "t") == 0;
+		home_clock_set(strtoll(PQgetvalue(result, 0, BEAT_NOW), NULL, 10), beat_asked_ns, uv_hrtime());
+		on_beat();
+	}
 
 	/* not before: overtaking the heartbeat, the leave would be undone by it */
 	if (leaving)
@@ -177,6 +212,7 @@ ask_beat(struct deadline *deadline)
 		.writes = true,
 		.done = beaten,
 	};
+	beat_asked_ns = uv_hrtime();
 	beating = shard_ask(home(), &beat) == SUBMIT_OK;
 	if (beating)
 		return;
@@ -222,13 +258,14 @@ stop(void)
 }
 
 void
-member_start(void)
+member_start(void (*heard) (void))
 {
 	static const struct drain_hook hook = {.name = "member", .begin = begin_leave, .idle = has_left,
 	.stop = stop};
 	char		part[WIG_PART_LEN];
 	struct timespec now;
 
+	on_beat = heard;
 	clock_gettime(CLOCK_REALTIME, &now);
 	wig_part_encode(part, (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000, random_u64());
 	wig_id_format(id, "node", WIG_NO_SHARD, part, sizeof(part));

@@ -11,11 +11,14 @@
 
 #include <stdbool.h>
 
-/* Once, before any shard is set up. */
-extern void member_start(void);
+/* Once, before any shard is set up. heard() runs each time when home has answered a heartbeat. */
+extern void member_start(void (*heard) (void));
 
 /* Home has been set up, for the first time or anew. */
 extern void member_home_ready(void);
+
+/* The topology's generations have changed; taken_back: the last one that was known is gone. */
+extern void member_placement_changed(bool taken_back);
 
 /* "node_…", minted for this process. */
 extern const char *member_id(void);

@@ -4,32 +4,56 @@
  */
 #include <stdlib.h>
 
+#include "buf.h"
 #include "placement.h"
+#include "topology_merge.h"
 
 struct placement
 {
 	const struct topology *topology;
-	int			generation;		/* whose weights `current` counts; -1 = none yet */
-	int64_t		current[TOPOLOGY_MAX_SHARDS];	/* by position in its weights */
+	bool		counts;			/* current is that of the generation below */
+	int64_t		generation;		/* id */
+	int64_t    *current;		/* by position in its weights */
 };
 
 struct placement *
 placement_create(const struct topology *topology)
 {
-	struct placement *placement = calloc(1, sizeof(*placement));
+	struct placement *placement = xcalloc(1, sizeof(*placement));
 
-	if (placement != NULL)
-	{
-		placement->topology = topology;
-		placement->generation = -1;
-	}
+	placement->topology = topology;
 	return placement;
 }
 
 void
 placement_free(struct placement *placement)
 {
+	free(placement->current);
 	free(placement);
+}
+
+/* The generation that the topology has by this id, NULL when it has none. */
+static const struct generation *
+find_generation(const struct topology *topology, int64_t id)
+{
+	for (int i = 0; i < topology->ngenerations; i++)
+	{
+		if (topology->generations[i].id == id)
+			return &topology->generations[i];
+	}
+	return NULL;
+}
+
+void
+placement_replace(struct placement *placement, const struct topology *topology)
+{
+	const struct generation *now = find_generation(topology, placement->generation);
+
+	/* one that has begun does not change; the first one, in force before its time, may */
+	placement->counts = placement->counts && now != NULL &&
+		topology_same_generation(placement->topology,
+								 find_generation(placement->topology, placement->generation), topology, now);
+	placement->topology = topology;
 }
 
 int
@@ -67,30 +91,31 @@ placement_check(const struct topology *topology, int64_t now_ms, struct wig_erro
 }
 
 int
-placement_pick(struct placement *placement, int64_t now_ms)
+placement_pick(struct placement *placement, int64_t now_ms, bool (*takes) (int shard))
 {
 	int			in_force = placement_generation(placement->topology, now_ms);
 	const struct generation *generation = &placement->topology->generations[in_force];
 	int64_t		total = 0;
-	int			best = 0;
-	bool		found = false;
+	int			best = -1;
 
-	if (in_force != placement->generation)
+	if (!placement->counts || generation->id != placement->generation)
 	{
-		placement->generation = in_force;
-		for (int i = 0; i < TOPOLOGY_MAX_SHARDS; i++)
-			placement->current[i] = 0;
+		free(placement->current);
+		placement->current = xcalloc((size_t) generation->nweights, sizeof(*placement->current));
+		placement->generation = generation->id;
+		placement->counts = true;
 	}
 	for (int i = 0; i < generation->nweights; i++)
 	{
-		if (generation->weights[i].weight == 0)
+		if (generation->weights[i].weight == 0 || (takes != NULL && !takes(generation->weights[i].shard)))
 			continue;
 		placement->current[i] += generation->weights[i].weight;
 		total += generation->weights[i].weight;
-		if (!found || placement->current[i] > placement->current[best])
+		if (best < 0 || placement->current[i] > placement->current[best])
 			best = i;
-		found = true;
 	}
+	if (best < 0)
+		return -1;
 	placement->current[best] -= total;
 	return generation->weights[best].shard;
 }

@@ -242,30 +242,51 @@ static const struct side_ops replica_ops = {
 
 /* ---- all of them ---- */
 
-static bool
-create(struct replicas *all, int i, struct wig_error *err)
+static struct target *
+make_target(const struct topology_shard *entry, int i, struct wig_error *err)
 {
-	const struct topology_replica *entry = &all->shard->entry->replicas[i];
-	struct replica *replica = &all->list[i];
+	const struct topology_replica *replica = &entry->replicas[i];
 	char		what[64];
-	char		labels[64];
 
-	snprintf(what, sizeof(what), "shard %d replica %d", all->shard->entry->id, i + 1);
-	snprintf(labels, sizeof(labels), "shard=\"%d\",replica=\"%d\"", all->shard->entry->id, i + 1);
-	replica->all = all;
-	replica->lag_ms = LAG_UNKNOWN;
-	replica->target = target_create(what, entry->url, entry->user, entry->password, SESSION_ANY, err);
-	if (replica->target == NULL)
-		return false;
-	replica->pool = side_create(all->shard, replica->target, entry->pool, &replica_ops, replica);
-	replica->lag = metric_gauge("wiggle_proxy_replica_lag_milliseconds", labels,
-								"How far a replica is behind its primary, at least; -1: it cannot be asked");
-	replica->reads = metric_counter("wiggle_proxy_replica_reads_total", labels, "Reads given to a replica");
+	snprintf(what, sizeof(what), "shard %d replica %d", entry->id, i + 1);
+	return target_create(what, replica->url, replica->user, replica->password, SESSION_ANY, err);
+}
+
+bool
+replicas_check(const struct topology_shard *entry, struct wig_error *err)
+{
+	for (int i = 0; i < entry->nreplicas; i++)
+	{
+		struct target *target = make_target(entry, i, err);
+
+		if (target == NULL)
+			return false;
+		target_free(target);
+	}
 	return true;
 }
 
+static void
+create(struct replicas *all, int i)
+{
+	const struct topology_shard *entry = all->shard->entry;
+	struct replica *replica = &all->list[i];
+	struct wig_error err;
+	char		labels[64];
+
+	snprintf(labels, sizeof(labels), "shard=\"%d\",replica=\"%d\"", entry->id, i + 1);
+	replica->all = all;
+	replica->lag_ms = LAG_UNKNOWN;
+	replica->target = make_target(entry, i, &err);
+	replica->pool = side_create(all->shard, replica->target, entry->replicas[i].pool, entry->replicas[i].pool,
+								&replica_ops, replica);
+	replica->lag = metric_gauge("wiggle_proxy_replica_lag_milliseconds", labels,
+								"How far a replica is behind its primary, at least; -1: it cannot be asked");
+	replica->reads = metric_counter("wiggle_proxy_replica_reads_total", labels, "Reads given to a replica");
+}
+
 struct replicas *
-replicas_create(struct shard *shard, struct wig_error *err)
+replicas_create(struct shard *shard)
 {
 	struct replicas *all = xcalloc(1, sizeof(*all));
 	char		labels[32];
@@ -274,14 +295,39 @@ replicas_create(struct shard *shard, struct wig_error *err)
 	all->n = shard->entry->nreplicas;
 	all->list = xcalloc((size_t) all->n, sizeof(*all->list));
 	for (int i = 0; i < all->n; i++)
-	{
-		if (!create(all, i, err))
-			return NULL;		/* the start is refused */
-	}
+		create(all, i);
 	snprintf(labels, sizeof(labels), "shard=\"%d\"", shard->entry->id);
 	all->elsewhere = metric_counter("wiggle_proxy_replica_misses_total", labels,
 									"Reads that no replica could take");
 	return all;
+}
+
+static void
+free_all(struct deadline *deadline)
+{
+	struct replicas *all = deadline_owner(deadline, struct replicas, round);
+
+	if (!replicas_idle(all))
+	{
+		deadline_set(deadline, loop_now() + BEAT_MS, free_all);
+		return;
+	}
+	for (int i = 0; i < all->n; i++)
+	{
+		side_free(all->list[i].pool);
+		target_free(all->list[i].target);
+	}
+	free(all->list);
+	free(all);
+}
+
+void
+replicas_leave(struct replicas *replicas)
+{
+	replicas_stop(replicas);
+	for (int i = 0; i < replicas->n; i++)
+		metric_set(replicas->list[i].lag, -1);
+	deadline_set(&replicas->round, loop_now(), free_all);
 }
 
 void

@@ -13,13 +13,20 @@
 #include <stdbool.h>
 
 #include "error.h"
+#include "topology.h"
 
 struct question;
 struct replicas;
 struct shard;
 
-/* Of the shard's entry, which lists some. NULL with *err when a URL is no good. */
-extern struct replicas *replicas_create(struct shard *shard, struct wig_error *err);
+/* Can the URLs of the entry's replicas be read? False with *err. */
+extern bool replicas_check(const struct topology_shard *entry, struct wig_error *err);
+
+/* Of the shard's entry, which lists some and has been checked. */
+extern struct replicas *replicas_create(struct shard *shard);
+
+/* They are no replicas any more: stopped, and freed once nobody waits for them. */
+extern void replicas_leave(struct replicas *replicas);
 
 /* The primary is set up: connect, and begin to measure. Nothing happens the second time. */
 extern void replicas_start(struct replicas *replicas);

@@ -256,11 +256,12 @@ registered(struct question *question, const PGresult *result, const struct refus
 	if (!registration->spread && !registration->failed)
 	{
 		registration->spread = true;
-		registration->waiting += shard_slots() - 1;
 		for (int slot = 0; slot < shard_slots(); slot++)
 		{
-			if (slot != home)
-				register_on(registration, slot);
+			if (slot == home || shard_retired(shard_by_slot(slot)))
+				continue;
+			registration->waiting++;
+			register_on(registration, slot);
 		}
 	}
 	if (--registration->waiting == 0)
@@ -304,7 +305,7 @@ rpc_register_workflow(struct call *call)
 	if (request == NULL)
 		return;
 	registration = xcalloc(1, sizeof(*registration));
-	registration->parts = xcalloc((size_t) shard_slots(), sizeof(*registration->parts));
+	registration->parts = xcalloc(TOPOLOGY_MAX_SHARDS, sizeof(*registration->parts));
 	pending_open(&registration->pending, call, message);
 	registration->waiting = 1;
 	if (!struct_to_json(request->definition.data, request->definition.len, &registration->pending.json,
@@ -322,7 +323,7 @@ rpc_register_workflow(struct call *call)
 	{
 		struct refusal refusal;
 
-		if (shard_usable(shard_by_slot(slot)))
+		if (shard_usable(shard_by_slot(slot)) || shard_retired(shard_by_slot(slot)))
 			continue;
 		refusal_unavailable(&refusal, shard_by_slot(slot)->entry->id, "",
 							"a definition is registered on every shard, and this one is down");

@@ -300,7 +300,10 @@ heads_known(struct gather *gather)
 		return;
 	}
 	for (int slot = 0; slot < shard_slots(); slot++)
-		cursor_set(&places, shard_by_slot(slot)->entry->id, event_head(gather->parts[slot].result));
+	{
+		if (gather->parts[slot].result != NULL)
+			cursor_set(&places, shard_by_slot(slot)->entry->id, event_head(gather->parts[slot].result));
+	}
 	register_at(poll, &places);
 }
 
@@ -332,7 +335,7 @@ register_consumer(struct event_poll *poll)
 	{
 		int32_t		shard = shard_by_slot(slot)->entry->id;
 
-		if (cursor_get(&poll->acked, shard) < 0)
+		if (shard_counts(shard_by_slot(slot)) && cursor_get(&poll->acked, shard) < 0)
 			cursor_set(&places, shard, fresh && request->start_from > 0 ? request->start_from : 0);
 	}
 	register_at(poll, &places);
@@ -354,7 +357,8 @@ cursor_known(struct question *question, const PGresult *result, const struct ref
 		cursor_set(&poll->acked, (int32_t) strtol(PQgetvalue(result, row, 0), NULL, 10),
 				   strtoll(PQgetvalue(result, row, 1), NULL, 10));
 	for (int slot = 0; slot < shard_slots(); slot++)
-		complete = complete && cursor_get(&poll->acked, shard_by_slot(slot)->entry->id) >= 0;
+		complete = complete && (!shard_counts(shard_by_slot(slot)) ||
+								cursor_get(&poll->acked, shard_by_slot(slot)->entry->id) >= 0);
 	if (complete)
 		ask_feeds(poll);
 	else if (!poll->registered)

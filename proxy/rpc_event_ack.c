@@ -165,7 +165,8 @@ forgotten(struct gather *gather)
 	else
 	{
 		for (int slot = 0; slot < shard_slots(); slot++)
-			reply.existed |= strcmp(PQgetvalue(gather->parts[slot].result, 0, 0), "t") == 0;
+			reply.existed |= gather->parts[slot].result != NULL &&
+				strcmp(PQgetvalue(gather->parts[slot].result, 0, 0), "t") == 0;
 		pending_reply(&forgetting->pending, &reply.base);
 	}
 	end_forgetting(forgetting);

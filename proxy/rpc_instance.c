@@ -5,12 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "home_clock.h"
 #include "ids.h"
 #include "inquiry.h"
 #include "message.h"
-#include "placement.h"
 #include "random.h"
 #include "router.h"
 #include "rpc.h"
@@ -22,14 +21,6 @@ typedef Com__Wiggle__Proto__StartInstanceRequest StartInstanceRequest;
 typedef Com__Wiggle__Proto__GetInstanceRequest GetInstanceRequest;
 typedef Com__Wiggle__Proto__CancelInstanceRequest CancelInstanceRequest;
 typedef Com__Wiggle__Proto__SignalInstanceRequest SignalInstanceRequest;
-
-static struct placement *placement;
-
-void
-rpc_instance_start(void)
-{
-	placement = placement_create(shard_topology());
-}
 
 /* ---- StartInstance ---- */
 
@@ -62,34 +53,6 @@ started(struct item *item, const struct outcome *outcome)
 	else
 		pending_outcome(&start->pending, outcome);
 	free_start(start);
-}
-
-static int64_t
-wall_clock_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-/*
- * The shard that placement gives; while that one is down or does not answer, the
- * next that does, since a new instance may live on any of them.
- */
-static struct shard *
-place(int64_t now_ms)
-{
-	struct shard *first = shard_at(placement_pick(placement, now_ms));
-	struct shard *shard = first;
-
-	for (int i = 0; i < 4 * shard_slots(); i++)
-	{
-		if (shard != NULL && shard_claims(shard))
-			return shard;
-		shard = shard_at(placement_pick(placement, now_ms));
-	}
-	return first;
 }
 
 static bool
@@ -140,7 +103,6 @@ rpc_start_instance(struct call *call)
 	struct shard *shard;
 	enum submit submitted;
 	char		part[WIG_PART_LEN];
-	int64_t		now_ms = wall_clock_ms();
 
 	if (message == NULL)
 		return;
@@ -152,7 +114,7 @@ rpc_start_instance(struct call *call)
 		free_start(start);
 		return;
 	}
-	shard = place(now_ms);
+	shard = shard_for_instance();
 	if (shard == NULL)
 	{
 		pending_fail(&start->pending, GRPC_UNAVAILABLE,
@@ -160,7 +122,7 @@ rpc_start_instance(struct call *call)
 		free_start(start);
 		return;
 	}
-	wig_part_encode(part, (uint64_t) now_ms, random_u64());
+	wig_part_encode(part, (uint64_t) home_clock_ms(), random_u64());
 	wig_id_format(start->id, "wfi", shard->entry->id, part, sizeof(part));
 	submitted = shard_submit(shard, &start->item, router_hash(start->id, strlen(start->id)));
 	if (submitted == SUBMIT_OK)

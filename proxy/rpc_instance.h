@@ -13,7 +13,4 @@ extern void rpc_cancel_instance(struct call *call);
 extern void rpc_signal_instance(struct call *call);
 extern void rpc_list_instances(struct call *call);	/* rpc_list.c */
 
-/* The placement of new instances: made once, before any call. */
-extern void rpc_instance_start(void);
-
 #endif							/* WIGGLE_PROXY_RPC_INSTANCE_H */

@@ -388,6 +388,7 @@ void
 setup_start(struct setup *setup)
 {
 	deadline_clear(&setup->timer);
+	setup->link.target = setup->shard->target;
 	link_start(&setup->link);
 }
 

@@ -15,12 +15,12 @@
 #include "log.h"
 #include "member.h"
 #include "outbox.h"
-#include "placement.h"
 #include "poller.h"
 #include "replicas.h"
 #include "setup.h"
 #include "shard.h"
 #include "shards.h"
+#include "topology_merge.h"
 #include "wakeup.h"
 
 /* A second lane opens when this many items stay behind, batch after batch. */
@@ -30,43 +30,6 @@
 /* And closes to new work when next to nothing stays behind for so long. */
 #define QUIET_ITEMS		8
 #define QUIET_BATCHES	5000
-
-static struct topology *topology;
-static struct shard **shards;	/* by the topology's index; NULL = retired */
-static struct shard *slots[TOPOLOGY_MAX_SHARDS];
-static int	nslots;
-static void (*on_serving) (void);
-static void (*on_refused) (void);
-
-struct shard *
-shard_at(int index)
-{
-	return shards[index];
-}
-
-int
-shard_count(void)
-{
-	return topology->nshards;
-}
-
-struct shard *
-shard_by_slot(int slot)
-{
-	return slots[slot];
-}
-
-int
-shard_slots(void)
-{
-	return nslots;
-}
-
-const struct topology *
-shard_topology(void)
-{
-	return topology;
-}
 
 /* ---- work ---- */
 
@@ -122,6 +85,24 @@ shard_claims(const struct shard *shard)
 	return shard->phase == SHARD_SERVING && lane_prompt(shard->lanes[0]);
 }
 
+bool
+shard_takes(const struct shard *shard)
+{
+	return shard->entry->state == SHARD_ACTIVE && shard_claims(shard);
+}
+
+bool
+shard_retired(const struct shard *shard)
+{
+	return shard->phase == SHARD_LEAVING || shard->phase == SHARD_GONE;
+}
+
+bool
+shard_counts(const struct shard *shard)
+{
+	return !shard_retired(shard) && (!shard->late || shard->told || shard->phase == SHARD_SERVING);
+}
+
 /* ---- how many lanes ---- */
 
 void
@@ -157,7 +138,10 @@ tell_health(struct shard *shard)
 {
 	char		detail[96];
 
-	if (shard->phase != SHARD_SERVING)
+	if (shard_retired(shard))
+		health_set(shard->health, true,
+				   shard->phase == SHARD_GONE ? "retired" : "retired, finishing what is in flight");
+	else if (shard->phase == SHARD_SETTING_UP)
 		health_set(shard->health, false, "setting up");
 	else if (!lane_up(shard->lanes[0]))
 		health_set(shard->health, false, "no connection");
@@ -174,7 +158,7 @@ shard_lane_changed(struct shard *shard)
 	bool		first = lane_up(shard->lanes[0]);
 
 	/* what a further lane has is done by the first one, while that is up */
-	for (int i = 1; i < shard->nlanes && first; i++)
+	for (int i = 1; i < shard->made && first; i++)
 	{
 		if (!lane_up(shard->lanes[i]))
 		{
@@ -194,17 +178,45 @@ shard_lane_changed(struct shard *shard)
 	if (!shard->told)
 	{
 		shard->told = true;
-		on_serving();
+		shards_tell_serving();
 	}
 }
 
 /* ---- setting up ---- */
 
+static int
+pool_of(const struct topology_shard *entry)
+{
+	return entry->pool > 3 ? entry->pool : 3;	/* lane, side, wake-up */
+}
+
+static int
+replica_connections(const struct topology_shard *entry)
+{
+	int			n = 0;
+
+	for (int i = 0; i < entry->nreplicas; i++)
+		n += entry->replicas[i].pool;
+	return n;
+}
+
+static void
+tell_connections(const struct topology_shard *entry)
+{
+	log_info("shard", "shard %d: up to %d primary and %d replica connection(s) per node, over %d replica(s)",
+			 entry->id, pool_of(entry), replica_connections(entry), entry->nreplicas);
+}
+
 static void
 close_all(struct shard *shard)
 {
-	for (int i = 0; i < shard->nlanes; i++)
+	for (int i = 0; i < shard->made; i++)
 		lane_stop(shard->lanes[i]);
+	if (shard->heir != NULL)
+		lane_free(shard->heir);
+	shard->heir = NULL;
+	if (shard->ending != NULL)
+		lane_stop(shard->ending);
 	side_stop(shard->side);
 	wakeup_stop(shard->wakeup);
 }
@@ -258,21 +270,49 @@ shard_check_identity(struct shard *shard, const PGresult *result, struct wig_err
 	return true;
 }
 
-const struct shard *
-shard_twin(const struct shard *shard, const char *system_id, const char *database)
+/*
+ * Leave the former target for the one that has been verified now, and lose nothing by
+ * it: another first lane is opened beside the present one before that one ends.
+ */
+static void
+adopt_target(struct shard *shard)
 {
-	for (int i = 0; i < nslots; i++)
+	bool		up = lane_up(shard->lanes[0]);
+
+	if (shard->heir != NULL)
+		lane_free(shard->heir);
+	shard->heir = up ? lane_create(shard, 0) : NULL;
+	if (shard->ending != NULL)
+		lane_aim(shard->ending);
+	for (int i = 0; i < shard->made; i++)
 	{
-		if (slots[i] != shard && strcmp(slots[i]->system_id, system_id) == 0 &&
-			strcmp(slots[i]->database, database) == 0)
-			return slots[i];
+		lane_aim(shard->lanes[i]);
+		if (i > 0)
+			lane_renew(shard->lanes[i]);
 	}
-	return NULL;
+	side_aim(shard->side);
+	wakeup_aim(shard->wakeup);
+	target_free(shard->former);
+	shard->former = NULL;
+	if (up)
+		lane_start(shard->heir);
+}
+
+/* Work goes from the present first lane to its heir; what that has in flight ends there. */
+static void
+hand_over(struct shard *shard)
+{
+	shard->ending = shard->lanes[0];
+	shard->lanes[0] = shard->heir;
+	shard->heir = NULL;
+	shard_lane_changed(shard);
 }
 
 void
 shard_setup_done(struct shard *shard)
 {
+	if (shard->former != NULL)
+		adopt_target(shard);
 	shard->phase = SHARD_SERVING;
 	log_info("shard", "shard %d: ready in %s, wiggle %s", shard->entry->id, target_name(shard->target),
 			 shard->version);
@@ -282,7 +322,7 @@ shard_setup_done(struct shard *shard)
 	if (shard->replicas != NULL)
 		replicas_start(shard->replicas);
 	tell_health(shard);
-	if (shard->index == topology->home)
+	if (shard->index == shard_topology()->home)
 	{
 		member_home_ready();
 		outbox_look();
@@ -293,135 +333,201 @@ void
 shard_setup_refused(struct shard *shard, const char *why)
 {
 	log_error("setup", "%s", why);
-	health_set(shard->health, false, why);
+
+	/* one that serves by its former target goes on */
+	health_set(shard->health, shard_usable(shard), why);
 	if (!shard->refused)
 	{
 		shard->refused = true;
-		on_refused();
+		shards_tell_refused();
 	}
 }
 
-/* ---- all of them ---- */
+/* ---- made, changed, closed ---- */
 
-static bool
-create_shard(int index, struct wig_error *err)
+/* How many lanes and side connections the pool has room for, beside the wake-up session. */
+static void
+share_pool(const struct shard *shard, int *lanes, int *sides)
 {
-	const struct topology_shard *entry = &topology->shards[index];
-	struct shard *shard = xcalloc(1, sizeof(*shard));
-	int			pool = entry->pool > 3 ? entry->pool : 3;	/* lane, side, wake-up */
+	int			pool = pool_of(shard->entry);
 	int			half = (pool - 1) / 2;
-	int			sides = (int) config.side_connections < half ? (int) config.side_connections : half;
-	char		name[32];
 
-	shards[index] = shard;
+	*sides = (int) config.side_connections < half ? (int) config.side_connections : half;
+	*lanes = (int) config.lanes_per_shard < pool - 1 - *sides
+		? (int) config.lanes_per_shard : pool - 1 - *sides;
+	if (*lanes > SHARD_MAX_LANES)
+		*lanes = SHARD_MAX_LANES;
+}
+
+static void
+make_lanes(struct shard *shard)
+{
+	for (; shard->made < shard->nlanes; shard->made++)
+		shard->lanes[shard->made] = lane_create(shard, shard->made);
+}
+
+struct shard *
+shard_create(const struct topology_shard *entry, int index, int slot, struct target *target)
+{
+	struct shard *shard = xcalloc(1, sizeof(*shard));
+	char		name[32];
+	int			sides;
+
 	shard->entry = entry;
 	shard->index = index;
-	snprintf(name, sizeof(name), "shard %d primary", entry->id);
-	shard->target = target_create(name, entry->url, entry->user, entry->password, SESSION_WRITES, err);
-	if (shard->target == NULL)
-		return false;
-	shard->slot = nslots;
-	slots[nslots++] = shard;
-	shard->nlanes = (int) config.lanes_per_shard < pool - 1 - sides
-		? (int) config.lanes_per_shard : pool - 1 - sides;
-	if (shard->nlanes > SHARD_MAX_LANES)
-		shard->nlanes = SHARD_MAX_LANES;
-	if (shard->nlanes < 1)
-		shard->nlanes = 1;
+	shard->slot = slot;
+	shard->target = target;
 	shard->active = 1;
-	for (int i = 0; i < shard->nlanes; i++)
-		shard->lanes[i] = lane_create(shard, i);
-	shard->side = side_create(shard, shard->target, sides, NULL, NULL);
+	share_pool(shard, &shard->nlanes, &sides);
+	make_lanes(shard);
+	shard->side = side_create(shard, target, sides, (int) config.side_connections, NULL, NULL);
 	if (entry->nreplicas > 0)
-	{
-		shard->replicas = replicas_create(shard, err);
-		if (shard->replicas == NULL)
-			return false;
-	}
+		shard->replicas = replicas_create(shard);
 	shard->wakeup = wakeup_create(shard);
 	shard->setup = setup_create(shard);
 	snprintf(name, sizeof(name), "shard %d", entry->id);
 	shard->health = health_add(name);
-	log_info("shard", "shard %d: %s, up to %d connections from this process%s", entry->id,
-			 target_name(shard->target), shard->nlanes + sides + 1,
-			 entry->nreplicas > 0 ? "; its replicas are not used yet" : "");
-	return true;
+	tell_connections(entry);
+	return shard;
+}
+
+void
+shard_start(struct shard *shard)
+{
+	setup_start(shard->setup);
+}
+
+/* Another pool: lanes that are too many give what waits to the first and end when they are idle. */
+static void
+resize(struct shard *shard)
+{
+	int			sides;
+
+	share_pool(shard, &shard->nlanes, &sides);
+	make_lanes(shard);
+	if (shard->active > shard->nlanes)
+		shard->active = shard->nlanes;
+	side_resize(shard->side, sides);
 }
 
 static void
-turn(void)
+retire(struct shard *shard)
 {
-	for (int i = 0; i < nslots; i++)
-	{
-		for (int lane = 0; lane < slots[i]->nlanes; lane++)
-			lane_turn(slots[i]->lanes[lane]);
-	}
+	shard->phase = SHARD_LEAVING;
+	deadline_clear(&shard->lost);
+	setup_stop(shard->setup);
+	tell_health(shard);
+	poller_shard_down(shard->slot);
 }
 
-static bool
-idle(void)
+/* The former target stays in use until setup has found the shard behind the new one. */
+static void
+try_target(struct shard *shard, struct target *target)
 {
-	for (int i = 0; i < nslots; i++)
+	setup_stop(shard->setup);
+	if (shard->former == NULL)
+		shard->former = shard->target;
+	else
+		target_free(shard->target);
+	shard->target = target;
+	setup_start(shard->setup);
+}
+
+/* What the former ones are asked is answered elsewhere. */
+static void
+renew_replicas(struct shard *shard)
+{
+	if (shard->replicas != NULL)
+		replicas_leave(shard->replicas);
+	shard->replicas = shard->entry->state != SHARD_RETIRED && shard->entry->nreplicas > 0
+		? replicas_create(shard) : NULL;
+	if (shard->replicas != NULL && shard->phase == SHARD_SERVING)
+		replicas_start(shard->replicas);
+}
+
+void
+shard_renew(struct shard *shard, const struct topology_shard *entry, struct target *target)
+{
+	bool		leaves = entry->state == SHARD_RETIRED && shard->entry->state != SHARD_RETIRED;
+	bool		resizes = entry->state != SHARD_RETIRED && entry->pool != shard->entry->pool;
+	bool		copies = !topology_same_replicas(shard->entry, entry);
+
+	shard->entry = entry;
+	if (leaves || copies)
+		renew_replicas(shard);
+	if (leaves)
+		retire(shard);
+	if (resizes)
 	{
-		for (int lane = 0; lane < slots[i]->nlanes; lane++)
+		resize(shard);
+		tell_connections(entry);
+	}
+	if (target != NULL)
+		try_target(shard, target);
+}
+
+/* ---- turns ---- */
+
+/* Lanes that have no future give what waits to the first one and close once nothing is in flight. */
+static void
+end_lanes(struct shard *shard)
+{
+	if (shard->heir != NULL && shard->ending == NULL && lane_ready_to_send(shard->heir))
+		hand_over(shard);
+	if (shard->ending != NULL)
+	{
+		lane_move(shard->ending, shard->lanes[0]);
+		if (lane_idle(shard->ending))
 		{
-			if (!lane_idle(slots[i]->lanes[lane]))
-				return false;
+			lane_free(shard->ending);
+			shard->ending = NULL;
 		}
-		if (!side_idle(slots[i]->side) || (slots[i]->replicas != NULL && !replicas_idle(slots[i]->replicas)))
-			return false;
 	}
-	return true;
-}
-
-static void
-stop(void)
-{
-	for (int i = 0; i < nslots; i++)
+	for (int i = shard->nlanes; i < shard->made; i++)
 	{
-		deadline_clear(&slots[i]->lost);
-		setup_stop(slots[i]->setup);
-		if (slots[i]->replicas != NULL)
-			replicas_stop(slots[i]->replicas);
-		close_all(slots[i]);
+		lane_move(shard->lanes[i], shard->lanes[0]);
+		if (lane_idle(shard->lanes[i]))
+			lane_stop(shard->lanes[i]);
 	}
 }
 
-/* Before any generation has begun the first one is gone by: better than to refuse every start. */
-static bool
-check_generations(struct wig_error *err)
+void
+shard_turn(struct shard *shard)
 {
-	struct timespec now;
-	int64_t		now_ms;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	now_ms = (int64_t) now.tv_sec * 1000;
-	if (topology->ngenerations > 0 && !topology->single && topology->generations[0].active_from_ms > now_ms)
-		log_warn("topology", "no generation is active yet: until its activeFrom new instances go by"
-				 " generation %lld all the same", (long long) topology->generations[0].id);
-	return placement_check(topology, now_ms, err);
+	if (shard->phase == SHARD_GONE)
+		return;
+	end_lanes(shard);
+	if (shard->phase == SHARD_LEAVING && shard_idle(shard))
+	{
+		shard->phase = SHARD_GONE;
+		close_all(shard);
+		tell_health(shard);
+		log_info("shard", "shard %d: is retired, its connections are closed", shard->entry->id);
+		return;
+	}
+	for (int i = 0; i < shard->nlanes; i++)
+		lane_turn(shard->lanes[i]);
 }
 
 bool
-shards_start(struct topology *document, void (*serving) (void), void (*refused) (void),
-			 struct wig_error *err)
+shard_idle(const struct shard *shard)
 {
-	static const struct drain_hook hook = {.name = "shards", .idle = idle, .stop = stop};
-
-	topology = document;
-	on_serving = serving;
-	on_refused = refused;
-	if (!check_generations(err))
-		return false;
-	shards = xcalloc((size_t) topology->nshards, sizeof(*shards));
-	for (int i = 0; i < topology->nshards; i++)
+	for (int i = 0; i < shard->made; i++)
 	{
-		if (topology_serves(&topology->shards[i]) && !create_shard(i, err))
+		if (!lane_idle(shard->lanes[i]))
 			return false;
 	}
-	loop_turn(TURN_LANES, turn);
-	drain_register(&hook);
-	for (int i = 0; i < nslots; i++)
-		setup_start(slots[i]->setup);
-	return true;
+	return (shard->ending == NULL || lane_idle(shard->ending)) && side_idle(shard->side) &&
+		(shard->replicas == NULL || replicas_idle(shard->replicas));
 }
+
+void
+shard_stop(struct shard *shard)
+{
+	deadline_clear(&shard->lost);
+	setup_stop(shard->setup);
+	if (shard->replicas != NULL)
+		replicas_stop(shard->replicas);
+	close_all(shard);
+}
+

@@ -21,17 +21,25 @@
 enum shard_phase
 {
 	SHARD_SETTING_UP,			/* connecting, bringing up to date, claiming */
-	SHARD_SERVING				/* lanes may be up or down */
+	SHARD_SERVING,				/* lanes may be up or down */
+	SHARD_LEAVING,				/* retired: what is in flight ends, then all connections */
+	SHARD_GONE
 };
 
 #define SHARD_MAX_LANES 16
 
+/*
+ * Made once and never freed: index and slot stay its own for the life of the
+ * process, also when the shard is retired. Its entry changes with the topology.
+ */
 struct shard
 {
 	const struct topology_shard *entry;
 	int			index;			/* in the topology */
-	int			slot;			/* 0..63 among those that serve: a poll's bit */
-	struct target *target;
+	int			slot;			/* 0..63 among those that have served: a poll's bit */
+	bool		late;			/* has been added to a running process */
+	struct target *target;		/* the entry's */
+	struct target *former;		/* that sessions still use, until the other one has been verified; or NULL */
 	enum shard_phase phase;
 	bool		told;			/* setup has succeeded at least once */
 	bool		refused;		/* setup was refused at least once */
@@ -40,8 +48,11 @@ struct shard
 	char		version[48];	/* of the library */
 
 	struct lane *lanes[SHARD_MAX_LANES];
-	int			nlanes;
+	int			made;			/* lanes that exist */
+	int			nlanes;			/* that may be used, by the pool */
 	int			active;			/* lanes that items are spread over, >= 1 */
+	struct lane *heir;			/* connects to another target, to become the first lane; or NULL */
+	struct lane *ending;		/* was the first lane and has a batch in flight; or NULL */
 	unsigned	crowded;		/* batches in a row that left a long queue */
 	unsigned	quiet;			/* batches in a row that left next to nothing */
 	struct side_pool *side;
@@ -52,14 +63,28 @@ struct shard
 	struct deadline lost;		/* set while it waits to be set up anew */
 };
 
-/* By the topology's index; NULL for a retired shard. */
-extern struct shard *shard_at(int index);
-extern int	shard_count(void);	/* entries of the topology, retired ones included */
+/* ---- all of them (shards.c) ---- */
 
-/* By slot, 0 .. shard_slots() - 1. */
+/* By the topology's index; NULL for one that was retired when the process started. */
+extern struct shard *shard_at(int index);
+
+/* By slot, 0 .. shard_slots() - 1. Their number grows when shards are added. */
 extern struct shard *shard_by_slot(int slot);
 extern int	shard_slots(void);
 extern const struct topology *shard_topology(void);
+
+/* Another shard whose database is the same, NULL when there is none. */
+extern const struct shard *shard_twin(const struct shard *shard, const char *system_id,
+									  const char *database);
+
+/*
+ * Where the next instance is minted: the shard that placement gives, of those that
+ * answer; when none does, one of them all the same, which may be back in time. NULL when
+ * the generation in force leads to retired shards only.
+ */
+extern struct shard *shard_for_instance(void);
+
+/* ---- one of them ---- */
 
 enum submit
 {
@@ -81,11 +106,23 @@ extern void shard_refuse(const struct shard *shard, enum submit submit, struct r
 /* Ask a side connection. The same rules. */
 extern enum submit shard_ask(struct shard *shard, struct question *question);
 
+/* It leaves, or is gone. */
+extern bool shard_retired(const struct shard *shard);
+
 /* Up, or lost so recently that waiting for it is sensible. */
 extern bool shard_usable(const struct shard *shard);
 
-/* Will a claim, or a new instance, be answered soon: is its first lane up and prompt? */
+/* Will a claim be answered soon: is its first lane up and prompt? */
 extern bool shard_claims(const struct shard *shard);
+
+/* May new instances be minted there now? */
+extern bool shard_takes(const struct shard *shard);
+
+/*
+ * Is what asks every shard incomplete without it? Not when it is retired, nor before it
+ * has been set up for the first time, when it was added to a running process.
+ */
+extern bool shard_counts(const struct shard *shard);
 
 /* ---- between the parts of a shard ---- */
 
@@ -110,8 +147,24 @@ extern void shard_setup_done(struct shard *shard);
 /* Setup was refused for good; why is one sentence for the operator. */
 extern void shard_setup_refused(struct shard *shard, const char *why);
 
-/* Another shard whose database is the same, NULL when there is none. */
-extern const struct shard *shard_twin(const struct shard *shard, const char *system_id,
-									  const char *database);
+/* ---- between shard.c and shards.c ---- */
+
+/* The shard can be used, or was refused, for the first time. */
+extern void shards_tell_serving(void);
+extern void shards_tell_refused(void);
+
+/* For an entry that serves; takes the target over. */
+extern struct shard *shard_create(const struct topology_shard *entry, int index, int slot, struct target *target);
+extern void shard_start(struct shard *shard);
+
+/*
+ * The entry of another topology, which must outlive it or its replacement: state
+ * and pool may differ, and with a target (else NULL, taken over) where or as whom to connect.
+ */
+extern void shard_renew(struct shard *shard, const struct topology_shard *entry, struct target *target);
+
+extern void shard_turn(struct shard *shard);
+extern bool shard_idle(const struct shard *shard);
+extern void shard_stop(struct shard *shard);
 
 #endif							/* WIGGLE_PROXY_SHARD_H */

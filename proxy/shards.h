@@ -1,6 +1,10 @@
 /*
  * shards.h
- *	  All shards of the topology: created and started once.
+ *	  All shards of the topology, which may change while the process runs.
+ *
+ * A shard is known by its index in the topology or by its slot among those that
+ * have served; neither ever changes. There may be more of them after a turn of the
+ * loop than before.
  */
 #ifndef WIGGLE_PROXY_SHARDS_H
 #define WIGGLE_PROXY_SHARDS_H
@@ -12,11 +16,18 @@
 
 /*
  * Create every shard that is not retired and begin to set it up. The topology
- * stays theirs. serving() runs when a shard can be used for the first time, refused()
+ * is taken over. serving() runs when a shard can be used for the first time, refused()
  * when one is refused for the first time, which has been logged (it is tried again
  * all the same).
  */
 extern bool shards_start(struct topology *document, void (*serving) (void),
 						 void (*refused) (void), struct wig_error *err);
+
+/*
+ * Go by another document from now on. It is taken over, or, when it is refused as a
+ * whole, freed: false with *err then and nothing has changed. *changes counts
+ * what is different, each of which is logged.
+ */
+extern bool shards_replace(struct topology *document, int *changes, struct wig_error *err);
 
 #endif							/* WIGGLE_PROXY_SHARDS_H */

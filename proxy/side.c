@@ -54,6 +54,7 @@ struct side
 	struct question *asked;		/* in flight, NULL = free */
 	PGresult   *result;
 	struct deadline silence;
+	bool		outdated;		/* the session is one to a former target */
 };
 
 struct side_pool
@@ -62,7 +63,8 @@ struct side_pool
 	const struct side_ops *ops; /* NULL: the primary's */
 	void	   *owner;
 	struct side *sides;
-	int			nsides;
+	int			nsides;			/* in use */
+	int			most;			/* of the array */
 	struct question_line lines[LINES];
 	int			ahead;			/* quick ones sent since one of another line was */
 	int			unanswered;		/* queued and asked */
@@ -268,7 +270,7 @@ pump(struct side_pool *pool)
 {
 	for (int i = 0; i < pool->nsides && next_line(pool) != NULL; i++)
 	{
-		if (link_up(&pool->sides[i].link) && pool->sides[i].asked == NULL)
+		if (link_up(&pool->sides[i].link) && pool->sides[i].asked == NULL && !pool->sides[i].outdated)
 			send_question(&pool->sides[i], next_line(pool));
 	}
 	for (int i = 0; i < pool->nsides && next_line(pool) != NULL && !pool->stopped; i++)
@@ -293,6 +295,20 @@ take_asked(struct side *side)
 	if (question != NULL)
 		line_of(side->pool, question)->asked--;
 	return question;
+}
+
+/* A free session that leads to a former target is opened anew, one too many is closed. */
+static void
+end_unwanted(struct side *side)
+{
+	bool		surplus = side - side->pool->sides >= side->pool->nsides;
+
+	if (side->asked != NULL)
+		return;
+	if (surplus)
+		link_stop(&side->link);
+	else if (side->outdated && link_up(&side->link))
+		link_break(&side->link, "renewed");
 }
 
 /* The answer of the question in flight is complete. */
@@ -345,6 +361,7 @@ answered(struct side *side)
 		answer(pool, question, NULL, &refusal);
 	}
 	PQclear(result);
+	end_unwanted(side);
 	if (answers || error_class != ERROR_SCHEMA)
 		pump(pool);
 }
@@ -399,6 +416,7 @@ side_link_up(struct link *link)
 {
 	struct side *side = link->owner;
 
+	end_unwanted(side);
 	pump(side->pool);
 }
 
@@ -413,8 +431,9 @@ side_link_down(struct link *link, const char *why)
 	question = take_asked(side);
 	if (!side_up(pool))
 		pool->down_since = loop_now();
-	if (!pool->stopped)
+	if (!pool->stopped && !side->outdated)
 		log_info("side", "shard %d: a side connection was lost: %s", pool->shard->entry->id, why);
+	side->outdated = false;
 	if (question != NULL)
 	{
 		question->unknown = true;
@@ -448,7 +467,7 @@ static const struct link_ops link_ops = {
 };
 
 struct side_pool *
-side_create(struct shard *shard, const struct target *target, int connections,
+side_create(struct shard *shard, const struct target *target, int connections, int most,
 			const struct side_ops *ops, void *owner)
 {
 	struct side_pool *pool = xcalloc(1, sizeof(*pool));
@@ -460,14 +479,23 @@ side_create(struct shard *shard, const struct target *target, int connections,
 		pool->lines[i].tail = &pool->lines[i].head;
 	pool->stopped = true;
 	pool->nsides = connections;
-	pool->sides = xcalloc((size_t) connections, sizeof(*pool->sides));
-	for (int i = 0; i < connections; i++)
+	pool->most = most;
+	pool->sides = xcalloc((size_t) most, sizeof(*pool->sides));
+	for (int i = 0; i < most; i++)
 	{
 		pool->sides[i].pool = pool;
 		link_init(&pool->sides[i].link, &link_ops, target, ops == NULL ? "side" : "replica",
 				  &pool->sides[i]);
 	}
 	return pool;
+}
+
+void
+side_free(struct side_pool *pool)
+{
+	deadline_clear(&pool->sweep);
+	free(pool->sides);
+	free(pool);
 }
 
 void
@@ -483,11 +511,33 @@ void
 side_stop(struct side_pool *pool)
 {
 	pool->stopped = true;
-	for (int i = 0; i < pool->nsides; i++)
+	for (int i = 0; i < pool->most; i++)
 	{
 		if (link_up(&pool->sides[i].link))
 			link_break(&pool->sides[i].link, "closing");
 		link_stop(&pool->sides[i].link);
+	}
+}
+
+void
+side_resize(struct side_pool *pool, int connections)
+{
+	pool->nsides = connections;
+	for (int i = connections; i < pool->most; i++)
+		end_unwanted(&pool->sides[i]);
+	pump(pool);
+}
+
+void
+side_aim(struct side_pool *pool)
+{
+	for (int i = 0; i < pool->most; i++)
+	{
+		struct side *side = &pool->sides[i];
+
+		link_aim(&side->link, pool->shard->target);
+		side->outdated = link_up(&side->link);
+		end_unwanted(side);
 	}
 }
 

@@ -56,11 +56,20 @@ struct side_ops
 	void		(*failed) (void *owner, const char *why);
 };
 
-/* ops NULL: the primary's. */
-extern struct side_pool *side_create(struct shard *shard, const struct target *target, int connections,
+/* connections: at first; most: what side_resize may ever ask for. ops NULL: the primary's. */
+extern struct side_pool *side_create(struct shard *shard, const struct target *target, int connections, int most,
 									 const struct side_ops *ops, void *owner);
+
+/* After side_stop, once it is idle. */
+extern void side_free(struct side_pool *pool);
 extern void side_start(struct side_pool *pool);
 extern void side_stop(struct side_pool *pool);
+
+/* From now on so many connections; those that are too many end when their question is answered. */
+extern void side_resize(struct side_pool *pool, int connections);
+
+/* Connect to the shard's present target from now on; each session is renewed as soon as it is free. */
+extern void side_aim(struct side_pool *pool);
 
 /* False when the queue is full. */
 extern bool side_ask(struct side_pool *pool, struct question *question);

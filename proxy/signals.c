@@ -11,16 +11,22 @@
 static const int watched[] = {SIGTERM, SIGINT, SIGHUP};
 static uv_signal_t handles[sizeof(watched) / sizeof(watched[0])];
 
+static void (*hangup) (void);
+
 static void
 on_signal(uv_signal_t *handle, int number)
 {
 	(void) handle;
-	drain_begin(number == SIGTERM ? "SIGTERM" : number == SIGINT ? "SIGINT" : "SIGHUP");
+	if (number == SIGHUP)
+		hangup();
+	else
+		drain_begin(number == SIGTERM ? "SIGTERM" : "SIGINT");
 }
 
 void
-signals_open(void)
+signals_open(void (*on_hangup) (void))
 {
+	hangup = on_hangup;
 	signal(SIGPIPE, SIG_IGN);
 	for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++)
 	{

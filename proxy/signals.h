@@ -1,10 +1,11 @@
 /*
  * signals.h
- *	  SIGTERM, SIGINT and SIGHUP begin the drain; SIGPIPE is ignored.
+ *	  SIGTERM and SIGINT begin the drain, SIGHUP has the topology read again;
+ *	  SIGPIPE is ignored.
  */
 #ifndef WIGGLE_PROXY_SIGNALS_H
 #define WIGGLE_PROXY_SIGNALS_H
 
-extern void signals_open(void);
+extern void signals_open(void (*on_hangup) (void));
 
 #endif							/* WIGGLE_PROXY_SIGNALS_H */

@@ -145,9 +145,9 @@ static const char *const texts[STATEMENTS] = {
 	" polls::pg_catalog.text, alive, leader from wiggle.nodes() order by first_heartbeat, id",
 	[SQL_NODE_BEAT] =
 	"select wiggle.node_beat($1, $2, $3::pg_catalog.int4, $4::pg_catalog.jsonb),"
-	" exists(select from wiggle.nodes() n where n.id = $1 and n.leader)",
+	" exists(select from wiggle.nodes() n where n.id = $1 and n.leader), " MILLIS("(wiggle.version()).now"),
 	[SQL_NODE_LEAVE] = "select wiggle.node_leave($1)",
-	[SQL_PLACEMENT] = "select wiggle.publish_placement($1::pg_catalog.jsonb)",
+	[SQL_PLACEMENT] = "select wiggle.publish_placement($1::pg_catalog.jsonb, $2::pg_catalog.bool)",
 	[SQL_OUTBOX] =
 	"select id, shard, workflow, correlation_id, context"
 	" from wiggle.outbox($1::pg_catalog.int4, $2::pg_catalog.int4[])",

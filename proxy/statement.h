@@ -164,6 +164,12 @@ enum backlog_column
 	BACKLOG_WORKFLOW, BACKLOG_VERSION, BACKLOG_QUEUE, BACKLOG_READY, BACKLOG_OLDEST
 };
 
+/* Columns of SQL_NODE_BEAT, as text. */
+enum beat_column
+{
+	BEAT_NOTHING, BEAT_LEADS, BEAT_NOW
+};
+
 /* Columns of SQL_NODES, as text. */
 enum node_column
 {

@@ -32,6 +32,12 @@ option(const struct target *target, const char *keyword)
 	return NULL;
 }
 
+static char *
+copy(const char *text)
+{
+	return text != NULL ? xstrdup(text) : NULL;
+}
+
 /* The n-th element of a comma-separated list: malloc'd, "" when there is none. */
 static char *
 element(const char *list, int n)
@@ -100,8 +106,8 @@ target_create(const char *what, const char *url, const char *user, const char *p
 	}
 	split_hosts(target);
 	target->kind = kind;
-	target->user = option(target, "user") ? option(target, "user") : user;
-	target->password = option(target, "password") ? option(target, "password") : password;
+	target->user = copy(option(target, "user") ? option(target, "user") : user);
+	target->password = copy(option(target, "password") ? option(target, "password") : password);
 	database = option(target, "dbname") ? option(target, "dbname") : target->user;
 	for (int i = 0; i < target->nhosts; i++)
 	{
@@ -137,6 +143,8 @@ target_free(struct target *target)
 	}
 	free(target->hosts);
 	free(target->name);
+	free(target->user);
+	free(target->password);
 	free(target->session);
 	PQconninfoFree(target->options);
 	free(target);

@@ -25,8 +25,8 @@ struct target
 	struct target_host *hosts;
 	int			nhosts;
 	enum session_kind kind;
-	const char *user;			/* into options or the topology, NULL = libpq's default */
-	const char *password;
+	char	   *user;			/* NULL = libpq's default */
+	char	   *password;
 	char	   *name;
 	char	   *session;		/* libpq's "options": the URL's, then what the proxy relies on */
 };

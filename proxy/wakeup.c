@@ -183,3 +183,11 @@ wakeup_stop(struct wakeup *wakeup)
 	deadline_clear(&wakeup->probe);
 	link_stop(&wakeup->link);
 }
+
+void
+wakeup_aim(struct wakeup *wakeup)
+{
+	link_aim(&wakeup->link, wakeup->shard->target);
+	if (link_up(&wakeup->link))
+		link_break(&wakeup->link, "renewed for another url or role");
+}

@@ -16,4 +16,7 @@ extern struct wakeup *wakeup_create(struct shard *shard);
 extern void wakeup_start(struct wakeup *wakeup);
 extern void wakeup_stop(struct wakeup *wakeup);
 
+/* Listen at the shard's present target from now on. */
+extern void wakeup_aim(struct wakeup *wakeup);
+
 #endif							/* WIGGLE_PROXY_WAKEUP_H */

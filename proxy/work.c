@@ -6,14 +6,16 @@
 #include <stdlib.h>
 
 #include "config.h"
+#include "drain.h"
+#include "home_clock.h"
 #include "log.h"
 #include "loop.h"
 #include "member.h"
 #include "outbox.h"
 #include "poller.h"
 #include "random.h"
+#include "reload.h"
 #include "rpc_event.h"
-#include "rpc_instance.h"
 #include "rpc_probe.h"
 #include "shard.h"
 #include "shards.h"
@@ -38,6 +40,28 @@ variable(const char *name)
 	return getenv(name);
 }
 
+/* The document, or the single database, that the settings name, as it is now. */
+static struct topology *
+read_topology(struct wig_error *err)
+{
+	struct topology_source source = {
+		.document = config.storage_topology,
+		.url = config.jdbc_url,
+		.user = config.jdbc_user,
+		.password = config.jdbc_password,
+		.pool = (int) config.jdbc_pool_size,
+		.replica_urls = config.jdbc_replica_urls,
+		.replica_pool = (int) config.jdbc_replica_pool_size,
+		.max_replica_lag_ms = config.jdbc_max_replica_lag_ms,
+		.replica_fallback = (enum replica_fallback) config.jdbc_replica_fallback,
+		.replica_settings = config_given("jdbc-replica-pool-size") ||
+		config_given("jdbc-max-replica-lag-millis") || config_given("jdbc-replica-fallback"),
+		.variable = variable,
+	};
+
+	return topology_read(&source, err);
+}
+
 static void
 decide(void)
 {
@@ -49,15 +73,25 @@ decide(void)
 	if (refused > 0)
 		tell_failed(reason);
 	else
+	{
 		tell_opened();
+		reload_open();
+	}
+}
+
+/* Home must have said what time it is: by the generation of its own clock a server would mint on other shards. */
+static void
+decide_when_all_are_heard(void)
+{
+	if (!decided && serving + refused == shard_slots() && (refused > 0 || home_clock_known()))
+		decide();
 }
 
 static void
 on_serving(void)
 {
 	serving++;
-	if (!decided && serving + refused == shard_slots())
-		decide();
+	decide_when_all_are_heard();
 }
 
 /* A shard refused after the start is told by its health and tried again. */
@@ -69,9 +103,8 @@ on_refused(void)
 	if (decided)
 		return;
 	refused++;
-	if (serving + refused == shard_slots())
-		decide();
-	else if (patience.when > grace)
+	decide_when_all_are_heard();
+	if (!decided && patience.when > grace)
 		deadline_set(&patience, grace, patience_over);
 }
 
@@ -88,21 +121,7 @@ patience_over(struct deadline *deadline)
 bool
 work_start(void (*on_opened) (void), void (*on_failed) (const char *reason), struct wig_error *err)
 {
-	struct topology_source source = {
-		.document = config.storage_topology,
-		.url = config.jdbc_url,
-		.user = config.jdbc_user,
-		.password = config.jdbc_password,
-		.pool = (int) config.jdbc_pool_size,
-		.replica_urls = config.jdbc_replica_urls,
-		.replica_pool = (int) config.jdbc_replica_pool_size,
-		.max_replica_lag_ms = config.jdbc_max_replica_lag_ms,
-		.replica_fallback = (enum replica_fallback) config.jdbc_replica_fallback,
-		.replica_settings = config_given("jdbc-replica-pool-size") ||
-		config_given("jdbc-max-replica-lag-millis") || config_given("jdbc-replica-fallback"),
-		.variable = variable,
-	};
-	struct topology *topology = topology_read(&source, err);
+	struct topology *topology = read_topology(err);
 
 	if (topology == NULL)
 		return false;
@@ -111,14 +130,20 @@ work_start(void (*on_opened) (void), void (*on_failed) (const char *reason), str
 	srandom((unsigned) random_u64());
 	rpc_probe_open();
 	poller_start();
-	member_start();
+	member_start(decide_when_all_are_heard);
 	outbox_start();
 	rpc_event_start();
 	if (!shards_start(topology, on_serving, on_refused, err))
 		return false;
-	rpc_instance_start();
+	reload_start(config.storage_topology, read_topology);
 	deadline_set(&patience, loop_now() + (uint64_t) config.startup_timeout_ms, patience_over);
 	return true;
+}
+
+void
+work_reload(void)
+{
+	reload_now("SIGHUP");
 }
 
 int

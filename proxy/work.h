@@ -26,6 +26,9 @@
 extern bool work_start(void (*opened) (void), void (*failed) (const char *reason),
 					   struct wig_error *err);
 
+/* SIGHUP: the topology document may have changed. */
+extern void work_reload(void);
+
 /* How many shards the topology lists that are not retired. */
 extern int	work_shard_count(void);
 

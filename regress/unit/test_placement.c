@@ -79,7 +79,7 @@ exact_shares_smoothly(void **state)
 	(void) state;
 	for (int i = 0; i < 800; i++)
 	{
-		int			shard = placement_pick(placement, 5000);
+		int			shard = placement_pick(placement, 5000, NULL);
 
 		if (i < 8)
 			assert_int_equal(shard, wanted[i]);
@@ -98,11 +98,11 @@ a_new_generation_begins_anew(void **state)
 	struct placement *placement = placement_create(&topology);
 
 	(void) state;
-	assert_int_equal(placement_pick(placement, 1500), 0);
-	assert_int_equal(placement_pick(placement, 2500), 0);
-	assert_int_equal(placement_pick(placement, 2500), 3);
-	assert_int_equal(placement_pick(placement, 1500), 0);
-	assert_int_equal(placement_pick(placement, 1500), 1);
+	assert_int_equal(placement_pick(placement, 1500, NULL), 0);
+	assert_int_equal(placement_pick(placement, 2500, NULL), 0);
+	assert_int_equal(placement_pick(placement, 2500, NULL), 3);
+	assert_int_equal(placement_pick(placement, 1500, NULL), 0);
+	assert_int_equal(placement_pick(placement, 1500, NULL), 1);
 	placement_free(placement);
 }
 
