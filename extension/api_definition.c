@@ -1,6 +1,6 @@
 /*
  * api_definition.c
- *	  SQL: register, definition.
+ *	  SQL: register, register_check, definition.
  */
 #include "wiggle.h"
 
@@ -23,6 +23,7 @@
 #include "guc.h"
 
 PG_FUNCTION_INFO_V1(wig_register);
+PG_FUNCTION_INFO_V1(wig_register_check);
 PG_FUNCTION_INFO_V1(wig_definition);
 
 typedef struct Registration
@@ -118,16 +119,10 @@ insert_definition(const Registration *reg)
 		elog(ERROR, "could not insert a definition");
 }
 
+/* Another graph stands under this version already. */
 static void
-replace_definition(const Registration *reg, bool force)
+check_replacement(const Registration *reg, bool force)
 {
-	Oid			types[] = {TEXTOID, INT4OID, TEXTOID, TEXTOID, TIMESTAMPTZOID};
-	Datum		values[] = {
-		CStringGetTextDatum(reg->def->name), Int32GetDatum(reg->def->version),
-		CStringGetTextDatum(reg->fingerprint), CStringGetTextDatum(reg->body),
-		TimestampTzGetDatum(wig_now())
-	};
-
 	if (!force)
 		ereport(ERROR,
 				(errcode(ERRCODE_WIG_CONFLICT),
@@ -138,6 +133,18 @@ replace_definition(const Registration *reg, bool force)
 				(errcode(ERRCODE_WIG_CONFLICT),
 				 errmsg("replacing the graph of '%s:%d' was requested but this server does not allow it; set wiggle.allow_graph_replace=on (development only) or publish a new version",
 						reg->def->name, reg->def->version)));
+}
+
+static void
+replace_definition(const Registration *reg)
+{
+	Oid			types[] = {TEXTOID, INT4OID, TEXTOID, TEXTOID, TIMESTAMPTZOID};
+	Datum		values[] = {
+		CStringGetTextDatum(reg->def->name), Int32GetDatum(reg->def->version),
+		CStringGetTextDatum(reg->fingerprint), CStringGetTextDatum(reg->body),
+		TimestampTzGetDatum(wig_now())
+	};
+
 	if (SPI_execute_with_args("update wiggle.wf_definition"
 							  " set fingerprint = $3, body = $4::json, registered_at = $5"
 							  " where name = $1 and version = $2",
@@ -147,35 +154,44 @@ replace_definition(const Registration *reg, bool force)
 													 get_namespace_oid(WIG_SCHEMA, false)));
 }
 
-/* True when a row was written. */
-static bool
-store_definition(const Registration *reg, bool force)
+/* The fingerprint that stands under the version, NULL when there is none. */
+static char *
+present_fingerprint(const Registration *reg)
 {
 	Oid			types[] = {TEXTOID, INT4OID};
 	Datum		values[] = {CStringGetTextDatum(reg->def->name), Int32GetDatum(reg->def->version)};
-	char	   *present;
 
-	/* One registration at a time: the check and the write must be one. */
-	if (SPI_execute("lock table wiggle.wf_definition in share row exclusive mode", false, 0) != SPI_OK_UTILITY)
-		elog(ERROR, "could not lock wf_definition");
 	if (SPI_execute_with_args("select fingerprint from wiggle.wf_definition"
 							  " where name = $1 and version = $2",
 							  lengthof(types), types, values, NULL, false, 1) != SPI_OK_SELECT)
 		elog(ERROR, "could not read wf_definition");
-	if (SPI_processed == 0)
-	{
-		insert_definition(reg);
-		return true;
-	}
-	present = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
-	if (strcmp(present, reg->fingerprint) == 0)
+	return SPI_processed == 0 ? NULL
+		: SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
+}
+
+/* True when a row was written, or would be. */
+static bool
+store_definition(const Registration *reg, bool force, bool write)
+{
+	char	   *present;
+
+	/* One registration at a time: the check and the write must be one. */
+	if (write && SPI_execute("lock table wiggle.wf_definition in share row exclusive mode", false, 0) != SPI_OK_UTILITY)
+		elog(ERROR, "could not lock wf_definition");
+	present = present_fingerprint(reg);
+	if (present != NULL && strcmp(present, reg->fingerprint) == 0)
 		return false;
-	replace_definition(reg, force);
+	if (present != NULL)
+		check_replacement(reg, force);
+	if (write && present == NULL)
+		insert_definition(reg);
+	else if (write)
+		replace_definition(reg);
 	return true;
 }
 
-Datum
-wig_register(PG_FUNCTION_ARGS)
+static Datum
+register_definition(FunctionCallInfo fcinfo, bool write)
 {
 	Registration reg;
 	TupleDesc	desc;
@@ -193,7 +209,7 @@ wig_register(PG_FUNCTION_ARGS)
 	PG_TRY();
 	{
 		SPI_connect();
-		created = store_definition(&reg, !PG_ARGISNULL(1) && PG_GETARG_BOOL(1));
+		created = store_definition(&reg, !PG_ARGISNULL(1) && PG_GETARG_BOOL(1), write);
 		SPI_finish();
 		values[0] = CStringGetTextDatum(reg.def->name);
 		values[1] = Int32GetDatum(reg.def->version);
@@ -205,7 +221,19 @@ wig_register(PG_FUNCTION_ARGS)
 		wig_definition_free(reg.def);
 	}
 	PG_END_TRY();
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls)));
+	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
+}
+
+Datum
+wig_register(PG_FUNCTION_ARGS)
+{
+	return register_definition(fcinfo, true);
+}
+
+Datum
+wig_register_check(PG_FUNCTION_ARGS)
+{
+	return register_definition(fcinfo, false);
 }
 
 static void refuse_definition(const char *name, int32 version) __attribute__((noreturn));

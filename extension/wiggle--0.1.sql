@@ -291,6 +291,13 @@ as 'MODULE_PATHNAME', 'wig_register';
 comment on function register(jsonb, boolean) is
 'Registers a workflow definition, or the authoring shorthand {"workflow": …, "steps": […]}. The same graph again changes nothing; another graph under an existing version is refused (WG409) unless force is given and wiggle.allow_graph_replace is on. WG400: the graph is not valid.';
 
+create function register_check(definition jsonb, force boolean default false,
+	out name text, out version int, out nodes int, out created boolean)
+language c volatile parallel unsafe security definer set search_path = pg_catalog, pg_temp
+as 'MODULE_PATHNAME', 'wig_register_check';
+comment on function register_check(jsonb, boolean) is
+'Refuses what register() would refuse and answers what it would answer, and writes nothing.';
+
 create function definition(name text, version int default null) returns jsonb
 language c volatile parallel unsafe
 as 'MODULE_PATHNAME', 'wig_definition';

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gather.h"
 #include "message.h"
 #include "rpc.h"
 #include "rpc_definition.h"
@@ -172,125 +173,134 @@ rpc_get_workflow(struct call *call)
 
 /* ---- RegisterWorkflow ---- */
 
-struct registration;
-
-struct registration_part
-{
-	struct question question;	/* first: the side pool hands it back */
-	struct registration *whole;
-};
-
 /*
- * Home registers first, so that a definition that is refused is stored nowhere;
- * then all the others at once. A registration that stops half-way is repeated by
- * the client: what is there already is a success that changes nothing.
+ * Three rounds: every shard says whether it would take the definition, so that a
+ * refusal by one leaves nothing on the others; then home writes it, which decides
+ * between registrations that meet; then all the others at once. What stops in between
+ * is completed by a repeat, since what is there already is a success that changes
+ * nothing, and by the proxies that bring shards up to what home has.
  */
 struct registration
 {
+	struct gather gather;		/* first: it is handed back */
 	struct pending pending;
-	struct registration_part *parts;	/* by slot */
-	int			waiting;
-	bool		spread;			/* home has it */
-	bool		failed;
-	struct refusal refusal;		/* of the first that failed */
 	char		name[WIDTH_WORKFLOW * 4 + 1];
 	char		version[16];
 	int64_t		nodes;
 };
 
-static void register_on(struct registration *registration, int slot);
-
 static void
 end_registration(struct registration *registration)
 {
+	gather_free(&registration->gather);
+	pending_close(&registration->pending);
+	free(registration);
+}
+
+static int
+home_slot(void)
+{
+	return shard_at(shard_topology()->home)->slot;
+}
+
+/*
+ * Home speaks for all, so its own refusal stands as it is; any other one is of use
+ * only with the shard's name.
+ */
+static void
+refuse_registration(struct registration *registration, int slot, const struct refusal *why)
+{
+	struct refusal refusal = *why;
+	size_t		len = strlen(refusal.message);
+
+	if (shard_slots() > 1 && (refusal.storage || slot != home_slot()))
+		snprintf(refusal.message + len, sizeof(refusal.message) - len, " (shard %d)",
+				 shard_by_slot(slot)->entry->id);
+	pending_refuse(&registration->pending, &refusal);
+}
+
+/* Refuse the call when a shard did, home's word first. */
+static bool
+round_refused(struct registration *registration)
+{
+	const struct gather_part *parts = registration->gather.parts;
+	int			slot = home_slot();
+
+	for (int i = 0; i < shard_slots() && !(parts[slot].asked && parts[slot].result == NULL); i++)
+		slot = i;
+	if (!parts[slot].asked || parts[slot].result != NULL)
+		return false;
+	refuse_registration(registration, slot, &parts[slot].refusal);
+	return true;
+}
+
+static void
+ask_registration(struct registration *registration, int slot, enum statement statement)
+{
+	const WorkflowDefinition *request = (const WorkflowDefinition *) registration->pending.request;
+	struct question *question = gather_question(&registration->gather, slot);
+
+	question->statement = statement;
+	question->nparams = 2;
+	question->params[0] = (const char *) registration->pending.json.data;
+	question->params[1] = request->force ? "t" : "f";
+	question->writes = statement == SQL_REGISTER;
+	gather_ask(&registration->gather, slot);
+}
+
+static void
+written_on_the_others(struct gather *gather)
+{
+	struct registration *registration = (struct registration *) gather;
 	Com__Wiggle__Proto__RegisterWorkflowResponse reply =
 		COM__WIGGLE__PROTO__REGISTER_WORKFLOW_RESPONSE__INIT;
 
-	if (registration->failed)
-		pending_refuse(&registration->pending, &registration->refusal);
-	else
+	if (!round_refused(registration))
 	{
 		reply.name = registration->name;
 		reply.version = registration->version;
 		reply.nodes = registration->nodes;
 		pending_reply(&registration->pending, &reply.base);
 	}
-	pending_close(&registration->pending);
-	free(registration->parts);
-	free(registration);
-}
-
-/*
- * The first that fails is told. Home speaks for all, so its own refusal stands as it
- * is; any other one is of use only with the shard's name.
- */
-static void
-note_failure(struct registration *registration, const struct shard *shard, const struct refusal *refusal)
-{
-	size_t		len = strlen(refusal->message);
-
-	if (registration->failed)
-		return;
-	registration->failed = true;
-	registration->refusal = *refusal;
-	if (shard_slots() > 1 && (refusal->storage || shard->index != shard_topology()->home))
-		snprintf(registration->refusal.message + len, sizeof(registration->refusal.message) - len,
-				 " (shard %d)", shard->entry->id);
+	end_registration(registration);
 }
 
 static void
-registered(struct question *question, const PGresult *result, const struct refusal *refusal)
+written_on_home(struct gather *gather)
 {
-	struct registration_part *part = (struct registration_part *) question;
-	struct registration *registration = part->whole;
-	int			home = shard_at(shard_topology()->home)->slot;
+	struct registration *registration = (struct registration *) gather;
+	const PGresult *result = gather->parts[home_slot()].result;
 
-	if (result == NULL)
-		note_failure(registration, shard_by_slot((int) (part - registration->parts)), refusal);
-	else if (!registration->spread && PQntuples(result) == 1)
+	if (round_refused(registration))
 	{
-		snprintf(registration->name, sizeof(registration->name), "%s", PQgetvalue(result, 0, 0));
-		snprintf(registration->version, sizeof(registration->version), "%s", PQgetvalue(result, 0, 1));
-		registration->nodes = strtoll(PQgetvalue(result, 0, 2), NULL, 10);
-	}
-	if (!registration->spread && !registration->failed)
-	{
-		registration->spread = true;
-		for (int slot = 0; slot < shard_slots(); slot++)
-		{
-			if (slot == home || shard_retired(shard_by_slot(slot)))
-				continue;
-			registration->waiting++;
-			register_on(registration, slot);
-		}
-	}
-	if (--registration->waiting == 0)
 		end_registration(registration);
+		return;
+	}
+	snprintf(registration->name, sizeof(registration->name), "%s", PQgetvalue(result, 0, 0));
+	snprintf(registration->version, sizeof(registration->version), "%s", PQgetvalue(result, 0, 1));
+	registration->nodes = strtoll(PQgetvalue(result, 0, 2), NULL, 10);
+	gather_begin(gather, written_on_the_others);
+	for (int slot = 0; slot < shard_slots(); slot++)
+	{
+		if (slot != home_slot() && !shard_retired(shard_by_slot(slot)))
+			ask_registration(registration, slot, SQL_REGISTER);
+	}
+	gather_end(gather);
 }
 
-/* One of `waiting` is this shard's, also when it cannot even be asked. */
 static void
-register_on(struct registration *registration, int slot)
+checked(struct gather *gather)
 {
-	struct registration_part *part = &registration->parts[slot];
-	const WorkflowDefinition *request = (const WorkflowDefinition *) registration->pending.request;
-	struct shard *shard = shard_by_slot(slot);
-	struct refusal refusal;
-	enum submit submitted;
+	struct registration *registration = (struct registration *) gather;
 
-	part->whole = registration;
-	part->question.statement = SQL_REGISTER;
-	part->question.nparams = 2;
-	part->question.params[0] = (const char *) registration->pending.json.data;
-	part->question.params[1] = request->force ? "t" : "f";
-	part->question.writes = true;
-	part->question.done = registered;
-	submitted = shard_ask(shard, &part->question);
-	if (submitted == SUBMIT_OK)
+	if (round_refused(registration))
+	{
+		end_registration(registration);
 		return;
-	shard_refuse(shard, submitted, &refusal);
-	note_failure(registration, shard, &refusal);
-	registration->waiting--;
+	}
+	gather_begin(gather, written_on_home);
+	ask_registration(registration, home_slot(), SQL_REGISTER);
+	gather_end(gather);
 }
 
 void
@@ -305,21 +315,16 @@ rpc_register_workflow(struct call *call)
 	if (request == NULL)
 		return;
 	registration = xcalloc(1, sizeof(*registration));
-	registration->parts = xcalloc(TOPOLOGY_MAX_SHARDS, sizeof(*registration->parts));
 	pending_open(&registration->pending, call, message);
-	registration->waiting = 1;
 	if (!struct_to_json(request->definition.data, request->definition.len, &registration->pending.json,
 						&err))
 	{
-		registration->failed = true;
-		registration->refusal.status = GRPC_INVALID_ARGUMENT;
-		snprintf(registration->refusal.message, sizeof(registration->refusal.message), "definition: %s",
-				 err.message);
+		pending_fail(&registration->pending, GRPC_INVALID_ARGUMENT, "definition: %s", err.message);
 		end_registration(registration);
 		return;
 	}
 	buf_cstr(&registration->pending.json);
-	for (int slot = 0; slot < shard_slots() && !registration->failed; slot++)
+	for (int slot = 0; slot < shard_slots(); slot++)
 	{
 		struct refusal refusal;
 
@@ -327,10 +332,15 @@ rpc_register_workflow(struct call *call)
 			continue;
 		refusal_unavailable(&refusal, shard_by_slot(slot)->entry->id, "",
 							"a definition is registered on every shard, and this one is down");
-		note_failure(registration, shard_by_slot(slot), &refusal);
-	}
-	if (!registration->failed)
-		register_on(registration, shard_at(shard_topology()->home)->slot);
-	if (registration->failed)
+		refuse_registration(registration, slot, &refusal);
 		end_registration(registration);
+		return;
+	}
+	gather_begin(&registration->gather, checked);
+	for (int slot = 0; slot < shard_slots(); slot++)
+	{
+		if (!shard_retired(shard_by_slot(slot)))
+			ask_registration(registration, slot, SQL_REGISTER_CHECK);
+	}
+	gather_end(&registration->gather);
 }

@@ -81,6 +81,8 @@ static const char *const texts[STATEMENTS] = {
 	[SQL_WORKFLOWS] = "select distinct name from wiggle.workflows() order by name",
 	[SQL_REGISTER] =
 	"select name, version, nodes from wiggle.register($1::pg_catalog.jsonb, $2::pg_catalog.bool)",
+	[SQL_REGISTER_CHECK] =
+	"select name, version, nodes from wiggle.register_check($1::pg_catalog.jsonb, $2::pg_catalog.bool)",
 	[SQL_DEFINITION] = "select wiggle.definition($1, $2::pg_catalog.int4)::pg_catalog.text",
 	[SQL_INSTANCE] =
 	"with l as materialized (select i.*, i.context::pg_catalog.text as doc from wiggle.instance($1) i),"

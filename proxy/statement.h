@@ -38,6 +38,7 @@ enum statement
 	SQL_SETUP_UNLOCK,
 	SQL_WORKFLOWS,
 	SQL_REGISTER,				/* $1 definition, $2 force */
+	SQL_REGISTER_CHECK,			/* the same, writes nothing */
 	SQL_DEFINITION,				/* $1 name, $2 version or NULL */
 	SQL_INSTANCE,				/* $1 id, $2 bytes of context at most */
 	SQL_INSTANCES,				/* $1 workflow, $2 status, $3 correlation, $4 max, $5 bytes at most */

@@ -33,8 +33,16 @@ select created from wiggle.register(wiggle.definition('demo', 1));
 \set other '{"name":"demo","version":1,"startNode":"n1","nodes":[{"id":"n1","kind":"TASK","name":"b","activity":"demo#b","queue":"demo","next":"end2"},{"id":"end2","kind":"END","success":true}]}'
 select wt.refusal(format('select wiggle.register(%L)', :'other'));
 select wt.refusal(format('select wiggle.register(%L, true)', :'other'));
+select wt.refusal(format('select wiggle.register_check(%L)', :'other'));
+select wt.refusal(format('select wiggle.register_check(%L, true)', :'other'));
+select wt.refusal('select wiggle.register_check(''{"name":"demo","version":9}'')'), wt.refusal('select wiggle.register_check(null)');
 set wiggle.allow_graph_replace = on;
 select wt.refusal(format('select wiggle.register(%L)', :'other'));
+-- What a registration would answer, without doing it.
+select * from wiggle.register_check(:'other', true);
+select * from wiggle.register_check(:'demo');
+select * from wiggle.register_check(jsonb_set(:'other', '{version}', '77'));
+select count(*) from wiggle.wf_definition where name = 'demo' and version = 77;
 select * from wiggle.register(:'other', true);
 select wiggle.definition('demo', 1)->'nodes'->1->'name' as name_now;
 select * from wiggle.register(:'other', true);

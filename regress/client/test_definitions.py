@@ -38,6 +38,8 @@ class Definitions(ClientTest):
                              " '[{\"task\":\"other\"}]'::jsonb))", name=name)
         self.refused(CONFLICT, "workflow '%s:1' is already registered with a different graph; publish it under a new "
                      "version (shard 1)" % name, self.client.register, flow(name, "a"))
+        self.assertEqual(world.shards[0].psql("select count(*) from wf_definition where name = :'name'", name=name), "0",
+                         "a definition that one shard refuses is stored on none")
 
     def test_replacing_needs_the_servers_permission(self):
         name = self.define("a")
