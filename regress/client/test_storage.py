@@ -489,7 +489,13 @@ class Startup(ClientTest):
 
     def test_two_databases_of_one_cluster_are_two_shards(self):
         self.shard.psql("create database other", "postgres")
-        proxy = self.proxy_for(self.two(database="other")).start()
+        document = self.two(database="other")
+        document["shards"][1]["pool"] = 16
+        proxy = self.proxy_for(document, WIGGLE_NODE_NAME="here").start()
+        for line in ("shard 0: up to 10 primary and 0 replica connection(s) per node, over 0 replica(s)",
+                     "shard 1: up to 16 primary and 0 replica connection(s) per node, over 0 replica(s)",
+                     "Wiggle server 'here' on port %d (gRPC: plaintext, storage: 2 shards)" % proxy.port):
+            self.assertRegex(proxy.log(), r"(?m)^\S+ INFO  [a-z]+: %s$" % re.escape(line))
         client = Client(proxy.address)
         self.addCleanup(client.close)
         name = fresh_name()
