@@ -491,7 +491,7 @@ client_start(struct client *client, const char *method, const ProtobufCMessage *
 	call->done = done;
 	call->arg = arg;
 
-	buf_printf(&path, SERVICE "%s", method);
+	buf_printf(&path, "%s%s", *method == '/' ? "" : SERVICE, method);
 	call->path = (char *) buf_detach(&path, &(size_t) {0});
 	buf_byte(&call->request, 0);
 	buf_u32(&call->request, (uint32_t) len);

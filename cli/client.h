@@ -57,7 +57,8 @@ extern void client_free(struct client *client);
 extern const char *client_server(const struct client *client);
 
 /*
- * Start a call. done runs exactly once, never before this returns, unless
+ * Start a call of Wiggle's service, or, when method begins with a slash, of the service
+ * that it names. done runs exactly once, never before this returns, unless
  * client_cancel or client_free comes first.
  */
 extern struct client_call *client_start(struct client *client, const char *method,

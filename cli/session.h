@@ -85,6 +85,7 @@ extern const struct command command_events;
 extern const struct command command_stats;
 extern const struct command command_backlog;
 extern const struct command command_cluster;
+extern const struct command command_shards;
 extern const struct command command_topology;
 
 #endif							/* WIGGLE_CLI_SESSION_H */

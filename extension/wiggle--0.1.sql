@@ -11,7 +11,11 @@ declare
 begin
 	foreach name in array array['wiggle_reader', 'wiggle_worker', 'wiggle_client', 'wiggle_admin'] loop
 		if not exists (select from pg_catalog.pg_roles where rolname = name) then
-			execute pg_catalog.format('create role %I nologin', name);
+			begin
+				execute pg_catalog.format('create role %I nologin', name);
+			exception when duplicate_object or unique_violation then
+				null;	-- another database of the cluster is being given the extension
+			end;
 		end if;
 	end loop;
 end
@@ -203,10 +207,46 @@ create table wf_shard (
 	shard_id			int not null,
 	claimed_at			timestamptz not null,
 	singleton			boolean not null default true primary key,
-	home				int
+	home				int,
+	state				text collate "C",
+	identity			uuid not null default pg_catalog.gen_random_uuid(),
+	system_id			text not null,
+	database			oid not null,
+	adopted_at			timestamptz,
+	emptied_at			timestamptz,
+	complete_at			timestamptz
 );
-comment on table wf_shard is 'The shard that this database is: one row, written once.';
+comment on table wf_shard is 'The shard that this database is: one row, whose id is written once.';
 comment on column wf_shard.home is 'The home shard, as proxies tell it; null until one has.';
+comment on column wf_shard.state is 'This shard''s state in the topology, as proxies tell it.';
+comment on column wf_shard.identity is 'Drawn when the shard was claimed or adopted: what tells it from any other database that bears its id.';
+comment on column wf_shard.system_id is 'The cluster in which the identity was drawn; with another one this is a copy.';
+comment on column wf_shard.database is 'The database in which the identity was drawn; with another one this is a copy.';
+comment on column wf_shard.adopted_at is 'When this copy took the place of the original, by wiggle.shard_adopt().';
+comment on column wf_shard.emptied_at is 'When wiggle.shard_retire() found nothing left here.';
+comment on column wf_shard.complete_at is 'When this shard was found to have every definition that home has; null: it lacked some.';
+
+create table wf_shard_registry (
+	shard_id			int not null primary key,
+	state				text collate "C" not null,
+	first_seen			timestamptz not null,
+	changed_at			timestamptz not null,
+	seen_at				timestamptz,
+	place				text,
+	identity			uuid,
+	adopted_at			timestamptz,
+	system_id			text,
+	database			oid,
+	timeline			int,
+	wal					pg_lsn,
+	wal_at				timestamptz,
+	emptied_at			timestamptz
+);
+comment on table wf_shard_registry is 'On home: every shard there has been, its state, which only moves forward, and which database it is.';
+comment on column wf_shard_registry.place is 'Host, port and database as a proxy last reached it.';
+comment on column wf_shard_registry.timeline is 'Of the server''s history, with wal: a database that is behind is a former primary or an older copy.';
+comment on column wf_shard_registry.wal_at is 'When wal was noted: proxies that start together do not tell in the order in which they looked, so it is not compared for a while.';
+comment on column wf_shard_registry.emptied_at is 'When the shard was found to hold nothing any more, or was written off: it may be RETIRED.';
 
 create table wf_beat (
 	at					timestamptz not null,
@@ -229,6 +269,7 @@ select pg_catalog.pg_extension_config_dump('wf_placement', '');
 select pg_catalog.pg_extension_config_dump('wf_outbox', '');
 select pg_catalog.pg_extension_config_dump('wf_node', '');
 select pg_catalog.pg_extension_config_dump('wf_shard', '');
+select pg_catalog.pg_extension_config_dump('wf_shard_registry', '');
 
 -- Types ----------------------------------------------------------------------
 
@@ -315,6 +356,41 @@ as $$
 	  from wiggle.wf_definition d order by d.name, d.version
 $$;
 comment on function workflows() is 'Every registered version.';
+
+create function definition_list() returns jsonb
+language sql stable security definer set search_path = pg_catalog, pg_temp
+as $$
+	select coalesce(jsonb_agg(jsonb_build_array(d.name, d.version, d.fingerprint) order by d.name, d.version), '[]')
+	  from wiggle.wf_definition d
+$$;
+comment on function definition_list() is 'Not for applications: what is registered here, for definitions_lacking() on another shard.';
+
+create function definition_mark() returns text
+language sql stable security definer set search_path = pg_catalog, pg_temp
+as $$
+	select count(*) || '.' || coalesce(sum(hashtextextended(d.name || ':' || d.version || ' ' || d.fingerprint, 0)), 0)
+	  from wiggle.wf_definition d
+$$;
+comment on function definition_mark() is 'Not for applications: changes whenever definition_list() does.';
+
+create function definitions_lacking(list jsonb) returns table (name text, version int)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+	found_any boolean;
+begin
+	return query
+	select e.value->>0, (e.value->>1)::int from jsonb_array_elements(list) e
+	 where not exists (select from wiggle.wf_definition d
+						where d.name = e.value->>0 and d.version = (e.value->>1)::int and d.fingerprint = e.value->>2)
+	 limit 100;
+	found_any := found;
+	update wiggle.wf_shard s set complete_at = case when found_any then null else clock_timestamp() end
+	 where (s.complete_at is null) <> found_any;
+end
+$$;
+comment on function definitions_lacking(jsonb) is
+'Not for applications: which of another shard''s definitions are not here, or with another graph, up to 100; whether any is gets noted in wf_shard.';
 
 -- Instances ------------------------------------------------------------------
 
@@ -889,7 +965,8 @@ begin
 			message = format('this database already holds instances without a shard id and cannot become shard %s', shard_claim.shard_id),
 			hint = 'Ids without a shard are looked for on the home shard: make this database shard 0 and home.';
 	end if;
-	insert into wiggle.wf_shard values (shard_claim.shard_id, (wiggle.version()).now);
+	insert into wiggle.wf_shard (shard_id, claimed_at, system_id, database)
+	select shard_claim.shard_id, d.now, d.system_id, d.database from wiggle.shard() d;
 end
 $$;
 comment on function shard_claim(int) is 'Writes this database''s shard id, once. WG409: it already is another shard.';
@@ -906,11 +983,255 @@ $$;
 comment on function beat() is
 'Not for applications: renews the moment in wf_beat and returns it, in microseconds since 1970.';
 
-create function shard_home(home int) returns void
+create function shard_home(home int, state text default null) returns void
 language sql volatile security definer set search_path = pg_catalog, pg_temp
-as $$ update wiggle.wf_shard s set home = shard_home.home where s.home is distinct from shard_home.home $$;
-comment on function shard_home(int) is
-'Not for applications: tells this database which shard of its topology is home.';
+as $$
+	update wiggle.wf_shard s
+	   set home = shard_home.home,
+		   state = case when s.state = 'DRAINING' then s.state else coalesce(shard_home.state, s.state) end
+	 where s.home is distinct from shard_home.home
+		or (s.state is distinct from 'DRAINING' and s.state is distinct from coalesce(shard_home.state, s.state))
+$$;
+comment on function shard_home(int, text) is
+'Not for applications: tells this database which shard of its topology is home, and its own state there.';
+
+create function shard_facts(out identity uuid, out timeline int, out genuine boolean, out complete boolean, out facts jsonb)
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+	me record;
+	own wiggle.wf_shard;
+	wal pg_lsn;
+begin
+	select * into me from wiggle.shard();
+	select * into own from wiggle.wf_shard;
+	if not pg_is_in_recovery() then
+		wal := pg_current_wal_flush_lsn();
+		timeline := ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int;
+	end if;
+	identity := own.identity;
+	genuine := own.system_id = me.system_id and own.database = me.database;
+	complete := own.complete_at is not null;
+	facts := jsonb_build_object('identity', identity, 'system', me.system_id, 'database', me.database::text,
+		'adopted', own.adopted_at, 'emptied', own.emptied_at, 'timeline', timeline, 'wal', wal::text);
+end
+$$;
+comment on function shard_facts() is
+'Not for applications: which database this is and where its history stands, for the registry on home; genuine: it is no copy.';
+
+create function shard_adopt() returns uuid
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+	fresh uuid;
+begin
+	update wiggle.wf_shard s
+	   set identity = gen_random_uuid(), system_id = me.system_id, database = me.database,
+		   adopted_at = greatest(clock_timestamp(), s.adopted_at + interval '1 microsecond')
+	  from wiggle.shard() me
+	returning s.identity into fresh;
+	if fresh is null then
+		raise exception using errcode = 'WG409', message = 'this database is no shard yet',
+			hint = 'Run "select wiggle.shard_claim(N)" first, with the id of the shard that it takes the place of.';
+	end if;
+	return fresh;
+end
+$$;
+comment on function shard_adopt() is
+'This database takes the place of its shard''s original, which is gone for good and must not run again: after a restore, pg_upgrade, or the loss of the original. WG409: it is no shard.';
+
+create function shard_retire() returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+	own wiggle.wf_shard;
+	held bigint;
+	live bigint;
+	late record;
+begin
+	lock table wiggle.wf_instance in share row exclusive mode;
+	select * into own from wiggle.wf_shard;
+	if own.emptied_at is not null then
+		return;
+	end if;
+	if own.state is distinct from 'DRAINING' then
+		raise exception using errcode = 'WG409',
+			message = format('shard %s is not draining, but %s', own.shard_id, coalesce(own.state, 'not in use')),
+			hint = 'Append a generation without it to the topology, and when that has begun set its state to draining.';
+	end if;
+	select count(*), count(*) filter (where i.status in ('RUNNING', 'COMPENSATING')) into held, live
+	  from wiggle.wf_instance i;
+	if held > 0 then
+		raise exception using errcode = 'WG409',
+			message = format('shard %s still holds %s instance(s), %s of them not ended', own.shard_id, held, live),
+			hint = 'They end where they are, and retention purges them after that (wiggle.retention).';
+	end if;
+	select c.consumer, count(*) as n into late
+	  from wiggle.wf_event_cursor c join wiggle.wf_event e on e.seq > c.acked
+	 where c.shard = own.shard_id group by 1 order by 1 limit 1;
+	if late.consumer is not null then
+		raise exception using errcode = 'WG409',
+			message = format('the consumer ''%s'' has not acknowledged %s event(s) of shard %s', late.consumer, late.n, own.shard_id),
+			hint = 'Let it read them, or forget it: wiggle.forget_consumer().';
+	end if;
+	update wiggle.wf_shard set emptied_at = clock_timestamp();
+	create trigger retired before insert on wiggle.wf_instance for each row execute function wiggle.shard_is_retired();
+end
+$$;
+comment on function shard_retire() is
+'Confirms that this draining shard holds nothing any more; nothing can be started here from then on, and the topology may call it retired. WG409: it holds something, or does not drain.';
+
+create function shard_is_retired() returns trigger
+language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+begin
+	raise exception using errcode = 'WG409', message = 'this shard is retired: nothing can be started here';
+end
+$$;
+comment on function shard_is_retired() is 'Not for applications: refuses instances on a shard that was retired.';
+
+create function shard_load(out live bigint, out held bigint, out lag_millis bigint, out extension text)
+language sql stable security definer set search_path = pg_catalog, pg_temp
+as $$
+	select count(*) filter (where i.status in ('RUNNING', 'COMPENSATING')), count(i.no),
+		   (select coalesce(greatest(extract(epoch from v.now - min(t.due_at)) * 1000, 0), 0)::bigint
+			  from wiggle.wf_timer t where t.due_at > '-infinity'), v.catalog
+	  from wiggle.version() v left join wiggle.wf_instance i on true group by v.now, v.catalog
+$$;
+comment on function shard_load() is
+'Instances that have not ended, all that are not purged, and how long the oldest timer is overdue.';
+
+create function shard_write_off(shard_id int) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+as $$
+begin
+	update wiggle.wf_shard_registry r set emptied_at = coalesce(r.emptied_at, clock_timestamp())
+	 where r.shard_id = shard_write_off.shard_id
+	   and r.shard_id is distinct from (select s.shard_id from wiggle.wf_shard s);
+	if not found then
+		raise exception using errcode = 'WG404', message = format('the registry of this database has no other shard %s', shard_id),
+			hint = 'The registry is on the home shard: wiggle.shards() lists it.';
+	end if;
+end
+$$;
+comment on function shard_write_off(int) is
+'On home: the shard''s database is lost for good, with all that it held; the topology may call it retired. WG404: no such shard.';
+
+create function shards()
+returns table (shard_id int, state text, first_seen timestamptz, changed_at timestamptz, seen_at timestamptz,
+	place text, emptied boolean)
+language sql stable security definer set search_path = pg_catalog, pg_temp
+as $$
+	select r.shard_id, r.state, r.first_seen, r.changed_at, r.seen_at, r.place, r.emptied_at is not null
+	  from wiggle.wf_shard_registry r order by r.shard_id
+$$;
+comment on function shards() is 'The shards that home knows, with their states; empty on other shards.';
+
+create function shard_rank(state text) returns int
+language sql immutable parallel safe set search_path = pg_catalog, pg_temp
+as $$ select case state when 'ACTIVE' then 1 when 'DRAINING' then 2 when 'RETIRED' then 3 end $$;
+comment on function shard_rank(text) is 'Not for applications: states of shards only move to a greater rank.';
+
+-- Why the state that a topology gives to a shard cannot be, null when it can.
+create function shard_state_refusal(known wf_shard_registry, wanted text) returns text
+language sql stable set search_path = pg_catalog, pg_temp
+as $$
+	select case
+		when wiggle.shard_rank(wanted) < wiggle.shard_rank(known.state) then
+			format('it is %s in the topology, but has been %s since %s, and states only move forward; give it the state %s'
+				' (to take instances on that database again it needs another shard id)',
+				wanted, known.state, to_char(known.changed_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), lower(known.state))
+		when wanted = 'RETIRED' and known.state <> 'RETIRED' and known.emptied_at is null then
+			format('it is RETIRED in the topology, but nobody has confirmed that it holds nothing any more; give it the state'
+				' %s again and, once it drains and is empty, run "wiggle shards retire %s"; when its database is lost for'
+				' good, run "select wiggle.shard_write_off(%s)" on home', lower(known.state), known.shard_id, known.shard_id)
+	end
+$$;
+comment on function shard_state_refusal(wf_shard_registry, text) is 'Not for applications: why a shard cannot have this state.';
+
+-- Why a database is not the shard that the registry knows, null when it is.
+create function shard_identity_refusal(known wf_shard_registry, facts jsonb) returns text
+language sql stable set search_path = pg_catalog, pg_temp
+as $$
+	select case
+		when known.identity is null then null
+		when known.identity <> (facts->>'identity')::uuid then case
+			when known.system_id = facts->>'system' and known.database::text = facts->>'database' then null
+			when (facts->>'adopted')::timestamptz > coalesce(known.adopted_at, '-infinity') then null
+			else format('this is not the database that home knows as this shard, which was last reached at %s; correct the'
+				' topology, or, when that one is gone for good and this one is to take its place, run "select'
+				' wiggle.shard_adopt()" in this one', known.place) end
+		when known.timeline > (facts->>'timeline')::int then
+			format('its server is on timeline %s, but the shard has moved on to timeline %s, last reached at %s: this is a'
+				' former primary or an older copy; stop it, or let it follow the present primary; when the present one is'
+				' gone for good, run "select wiggle.shard_adopt()" in this one',
+				facts->>'timeline', known.timeline, known.place)
+		when known.timeline = (facts->>'timeline')::int and known.wal > (facts->>'wal')::pg_lsn
+			 and known.wal_at < clock_timestamp() - interval '30 seconds' then
+			format('its write-ahead log ends at %s, but the shard, last reached at %s, had already written up to %s: this is'
+				' an older copy; correct the topology, or, when the original is gone for good, run "select'
+				' wiggle.shard_adopt()" in this one', facts->>'wal', known.place, known.wal)
+	end
+$$;
+comment on function shard_identity_refusal(wf_shard_registry, jsonb) is 'Not for applications: why a database is not that shard.';
+
+create function shard_admit(entries jsonb, whole boolean) returns table (shard int, refusal text)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+	entry jsonb;
+	known wiggle.wf_shard_registry;
+	facts jsonb;
+begin
+	lock table wiggle.wf_shard_registry in share row exclusive mode;
+	for entry in select e.value from jsonb_array_elements(entries) e order by (e.value->>'id')::int loop
+		shard := (entry->>'id')::int;
+		facts := entry->'facts';
+		select * into known from wiggle.wf_shard_registry r where r.shard_id = shard;
+		continue when not found and entry->>'state' = 'RETIRED';
+		if not found then
+			insert into wiggle.wf_shard_registry (shard_id, state, first_seen, changed_at)
+			values (shard, entry->>'state', clock_timestamp(), clock_timestamp()) returning * into known;
+		end if;
+		if facts->>'emptied' is not null and known.emptied_at is null
+		   and not exists (select from wiggle.wf_outbox o where o.shard = known.shard_id) then
+			update wiggle.wf_shard_registry r set emptied_at = (facts->>'emptied')::timestamptz
+			 where r.shard_id = known.shard_id returning * into known;
+		end if;
+		refusal := wiggle.shard_state_refusal(known, entry->>'state');
+		if refusal is null and facts is not null then
+			refusal := wiggle.shard_identity_refusal(known, facts);
+		end if;
+		if refusal is not null then
+			return next;
+			continue;
+		end if;
+		update wiggle.wf_shard_registry r
+		   set state = entry->>'state',
+			   changed_at = case when r.state = entry->>'state' then r.changed_at else clock_timestamp() end
+		 where r.shard_id = shard and r.state <> entry->>'state';
+		update wiggle.wf_shard_registry r
+		   set seen_at = clock_timestamp(), place = entry->>'place', identity = (facts->>'identity')::uuid,
+			   adopted_at = (facts->>'adopted')::timestamptz, system_id = facts->>'system',
+			   database = (facts->>'database')::oid, timeline = (facts->>'timeline')::int
+		 where r.shard_id = shard and facts is not null;
+		update wiggle.wf_shard_registry r
+		   set wal = (facts->>'wal')::pg_lsn, wal_at = clock_timestamp()
+		 where r.shard_id = shard and facts is not null
+		   and (r.wal_at is null or r.wal_at < clock_timestamp() - interval '30 seconds'
+				or known.timeline <> r.timeline or known.identity <> r.identity);
+	end loop;
+	return query
+	select r.shard_id, format('it is not in the topology, but home knows it as %s, last reached at %s; list it again: a shard'
+			' stays listed, at last with the state retired', r.state, coalesce(r.place, 'no place yet'))
+	  from wiggle.wf_shard_registry r
+	 where whole and r.state <> 'RETIRED'
+	   and not exists (select from jsonb_array_elements(entries) e where (e.value->>'id')::int = r.shard_id)
+	 order by 1;
+end
+$$;
+comment on function shard_admit(jsonb, boolean) is
+'Not for applications, on home: compares shards of a topology with the registry and notes them there; rows are refusals. whole: the topology has no others.';
 
 create function transitions(out machine text, out from_status text, out to_status text, out rule text)
 returns setof record
@@ -994,7 +1315,7 @@ grant usage on schema @extschema@ to wiggle_reader, wiggle_worker, wiggle_client
 grant select on all tables in schema @extschema@ to wiggle_reader, wiggle_admin;
 grant execute on function definition(text, int), workflows(), instance(text), instances(text, text, text, int),
 	tokens(text), instance_row(wf_instance), schedules(), backlog(int), step_stats(text, int, timestamptz, int),
-	pending_signals(), nodes(), shard(), @extschema@.version(), transitions()
+	pending_signals(), nodes(), shard(), shard_facts(), shard_load(), shards(), @extschema@.version(), transitions()
 	to wiggle_reader, wiggle_client, wiggle_admin;
 grant execute on function poll(text, text[], int, interval, jsonb), complete(text, text, jsonb),
 	decide(text, text, boolean), fail(text, text, text, boolean), heartbeat(text, text, interval), report(jsonb)

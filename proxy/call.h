@@ -99,7 +99,8 @@ enum method_shape
 								 * returns; the client's end ends the call with OK */
 };
 
-/* gRPC's own services, by the whole path. */
-extern const struct method *method_find_standard(const char *path, size_t len, enum method_shape *shape);
+/* The other services, by the whole path. gRPC's own are for gRPC alone. */
+extern const struct method *method_find_standard(const char *path, size_t len, enum method_shape *shape,
+												 bool *grpc_only);
 
 #endif							/* WIGGLE_PROXY_CALL_H */

@@ -42,6 +42,7 @@ static const char *const log_levels[] = {"debug", "info", "warn", "error", NULL}
 static const char *const log_formats[] = {"text", "json", NULL};
 static const char *const replica_fallbacks[] = {"primary", "fail", NULL};
 static const char *const schema_modes[] = {"apply", "verify", NULL};
+static const char *const no_or_yes[] = {"false", "true", NULL};
 
 #define MIB(n)	((n) * INT64_C(1048576))
 #define AT(member)	offsetof(struct config, member)
@@ -81,6 +82,8 @@ static const struct setting settings[] = {
 		   "what becomes of its reads when none is recent enough: the primary answers, or they fail"),
 	CHOICE("schema-mode", schema_mode, SCHEMA_APPLY, schema_modes,
 		   "on start create or update the extension in each shard, or only verify it"),
+	CHOICE("migrate-only", migrate_only, MIGRATE_ONLY_FALSE, no_or_yes,
+		   "set every shard up, serve nothing and end: with status 0 when all are, else 1 and the others are named"),
 	NUMBER("connect-timeout-millis", connect_timeout_ms, 5000, 100, 600000, "ms",
 		   "for one attempt to connect to a database"),
 	NUMBER("statement-timeout-millis", statement_timeout_ms, 30000, 100, 3600000, "ms",

@@ -22,6 +22,12 @@ enum schema_mode
 	SCHEMA_VERIFY				/* refuse a shard that is not as expected */
 };
 
+enum migrate_only
+{
+	MIGRATE_ONLY_FALSE,
+	MIGRATE_ONLY_TRUE
+};
+
 struct config
 {
 	/* where to listen, who we are */
@@ -44,6 +50,7 @@ struct config
 	int64_t		jdbc_max_replica_lag_ms;	/* WIGGLE_JDBC_MAX_REPLICA_LAG_MILLIS */
 	int64_t		jdbc_replica_fallback;	/* WIGGLE_JDBC_REPLICA_FALLBACK: enum replica_fallback */
 	int64_t		schema_mode;	/* WIGGLE_SCHEMA_MODE: enum schema_mode */
+	int64_t		migrate_only;	/* WIGGLE_MIGRATE_ONLY: enum migrate_only; set the shards up and leave */
 	int64_t		connect_timeout_ms; /* WIGGLE_CONNECT_TIMEOUT_MILLIS */
 	int64_t		statement_timeout_ms;	/* WIGGLE_STATEMENT_TIMEOUT_MILLIS, cold path */
 	int64_t		startup_timeout_ms; /* WIGGLE_STARTUP_TIMEOUT_MILLIS: see work.h */

@@ -2,6 +2,8 @@
  * inquiry.c
  *	  A call that is one question to one shard.
  */
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "inquiry.h"
@@ -58,8 +60,8 @@ inquiry_json(struct inquiry *inquiry, const ProtobufCBinaryData *value, const ch
 	return true;
 }
 
-static void
-ask(struct inquiry *inquiry, struct shard *shard)
+void
+inquiry_ask_shard(struct inquiry *inquiry, struct shard *shard)
 {
 	enum submit submitted = shard_ask(shard, &inquiry->question);
 	struct refusal refusal;
@@ -77,7 +79,7 @@ inquiry_ask_id(struct inquiry *inquiry, const char *instance_id)
 	struct shard *shard = rpc_route(instance_id, "instance", &refusal);
 
 	if (shard != NULL)
-		ask(inquiry, shard);
+		inquiry_ask_shard(inquiry, shard);
 	else
 		answered(&inquiry->question, NULL, &refusal);
 }
@@ -85,13 +87,25 @@ inquiry_ask_id(struct inquiry *inquiry, const char *instance_id)
 void
 inquiry_ask_home(struct inquiry *inquiry)
 {
-	ask(inquiry, shard_at(shard_topology()->home));
+	inquiry_ask_shard(inquiry, shard_at(shard_topology()->home));
 }
 
 void
 inquiry_refuse(struct inquiry *inquiry, const struct wig_error *err)
 {
-	pending_fail(&inquiry->pending, GRPC_INVALID_ARGUMENT, "%s", err->message);
+	inquiry_fail(inquiry, GRPC_INVALID_ARGUMENT, "%s", err->message);
+}
+
+void
+inquiry_fail(struct inquiry *inquiry, enum grpc_status status, const char *fmt,...)
+{
+	char		message[512];
+	va_list		args;
+
+	va_start(args, fmt);
+	vsnprintf(message, sizeof(message), fmt, args);
+	va_end(args);
+	pending_fail(&inquiry->pending, status, "%s", message);
 	end(inquiry);
 }
 

@@ -29,12 +29,17 @@ extern struct inquiry *inquiry_open(struct call *call, const ProtobufCMessageDes
 extern bool inquiry_json(struct inquiry *inquiry, const ProtobufCBinaryData *value,
 						 const char *field, int param, struct wig_error *err);
 
-/* Send the question, which is filled, to the shard of the instance, or to home. */
+/* Send the question, which is filled, to a shard, to that of the instance, or to home. */
+extern void inquiry_ask_shard(struct inquiry *inquiry, struct shard *shard);
 extern void inquiry_ask_id(struct inquiry *inquiry, const char *instance_id);
 extern void inquiry_ask_home(struct inquiry *inquiry);
 
 /* INVALID_ARGUMENT, and the end of the inquiry. */
 extern void inquiry_refuse(struct inquiry *inquiry, const struct wig_error *err);
+
+/* Any other refusal, and the end. */
+extern void inquiry_fail(struct inquiry *inquiry, enum grpc_status status, const char *fmt,...)
+			__attribute__((format(printf, 3, 4)));
 
 /* For answer: Ack{ok: true}. */
 extern void inquiry_ack(struct inquiry *inquiry, const PGresult *result);

@@ -714,6 +714,7 @@ lane_link_failed(struct link *link, const char *sqlstate, const char *why)
 	struct lane *lane = link->owner;
 	static struct log_gate gate;
 
+	snprintf(lane->shard->problem, sizeof(lane->shard->problem), "%s", why);
 	if (log_gate_open(&gate))
 		log_warn("lane", "shard %d: cannot connect to %s: %s", lane->shard->entry->id,
 				 target_name(link->target), why);

@@ -50,6 +50,12 @@ on_opened(void)
 
 	if (drain_started())
 		return;
+	if (config.migrate_only)
+	{
+		log_info("main", "%d shard%s set up", shards, shards == 1 ? " is" : "s are");
+		drain_begin("WIGGLE_MIGRATE_ONLY asks for nothing else");
+		return;
+	}
 	if (!listener_open(&err))
 	{
 		give_up(err.message);
@@ -115,7 +121,7 @@ main(int argc, char **argv)
 		log_error("topology", "%s", err.message);
 		return EXIT_SETTINGS;
 	}
-	if (!http_open(&err))
+	if (!config.migrate_only && !http_open(&err))
 	{
 		log_error("http", "%s", err.message);
 		return EXIT_FAILURE;

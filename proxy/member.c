@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "buf.h"
+#include "catchup.h"
 #include "config.h"
 #include "drain.h"
 #include "home_clock.h"
@@ -183,6 +184,7 @@ beaten(struct question *question, const PGresult *result, const struct refusal *
 	{
 		leads = strcmp(PQgetvalue(result, 0, BEAT_LEADS), "t") == 0;
 		home_clock_set(strtoll(PQgetvalue(result, 0, BEAT_NOW), NULL, 10), beat_asked_ns, uv_hrtime());
+		catchup_home_has(PQgetvalue(result, 0, BEAT_MARK));
 		on_beat();
 	}
 
@@ -223,7 +225,7 @@ ask_beat(struct deadline *deadline)
 void
 member_home_ready(void)
 {
-	if (leaving)
+	if (leaving || config.migrate_only)
 		return;
 	published = false;
 	deadline_set(&next_beat, loop_now(), ask_beat);

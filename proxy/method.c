@@ -12,6 +12,7 @@
 #include "rpc_probe.h"
 #include "rpc_reflection.h"
 #include "rpc_schedule.h"
+#include "rpc_shard.h"
 #include "rpc_stats.h"
 #include "rpc_task.h"
 
@@ -60,15 +61,18 @@ static const struct
 {
 	struct method method;
 	enum method_shape shape;
+	bool		open;			/* to Connect as well */
 }			standard[] = {
-	{{"grpc.health.v1.Health/Check", rpc_probe_check}, METHOD_UNARY},
-	{{"grpc.health.v1.Health/Watch", rpc_probe_watch}, METHOD_WATCH},
-	{{"grpc.reflection.v1.ServerReflection/ServerReflectionInfo", rpc_reflection}, METHOD_CHAT},
-	{{"grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", rpc_reflection}, METHOD_CHAT},
+	{{"pg_wiggle.v1.ShardService/ListShards", rpc_list_shards}, METHOD_UNARY, true},
+	{{"pg_wiggle.v1.ShardService/RetireShard", rpc_retire_shard}, METHOD_UNARY, true},
+	{{"grpc.health.v1.Health/Check", rpc_probe_check}, METHOD_UNARY, false},
+	{{"grpc.health.v1.Health/Watch", rpc_probe_watch}, METHOD_WATCH, false},
+	{{"grpc.reflection.v1.ServerReflection/ServerReflectionInfo", rpc_reflection}, METHOD_CHAT, false},
+	{{"grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", rpc_reflection}, METHOD_CHAT, false},
 };
 
 const struct method *
-method_find_standard(const char *path, size_t len, enum method_shape *shape)
+method_find_standard(const char *path, size_t len, enum method_shape *shape, bool *grpc_only)
 {
 	for (size_t i = 0; i < sizeof(standard) / sizeof(standard[0]); i++)
 	{
@@ -77,6 +81,7 @@ method_find_standard(const char *path, size_t len, enum method_shape *shape)
 		if (len > 0 && *path == '/' && strlen(name) == len - 1 && memcmp(name, path + 1, len - 1) == 0)
 		{
 			*shape = standard[i].shape;
+			*grpc_only = !standard[i].open;
 			return &standard[i].method;
 		}
 	}

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "buf.h"
+#include "config.h"
 #include "drain.h"
 #include "log.h"
 #include "loop.h"
@@ -268,7 +269,7 @@ write_answering(void)
 	{
 		if (rounds[slot].busy)
 			rounds[slot].more = true;
-		else if (shard_claims(shard_by_slot(slot)))
+		else if (shard_takes(shard_by_slot(slot)))
 			buf_printf(&answering, "%s%d", n++ > 0 ? "," : "", shard_by_slot(slot)->entry->id);
 	}
 	buf_byte(&answering, '}');
@@ -279,7 +280,7 @@ void
 outbox_look(void)
 {
 	again = looking;
-	if (looking || drain_started())
+	if (looking || drain_started() || config.migrate_only)
 		return;
 	question = (struct question) {
 		.statement = SQL_OUTBOX,

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <uv.h>
 
+#include "admission.h"
 #include "buf.h"
 #include "drain.h"
-#include "gather.h"
 #include "health.h"
 #include "log.h"
 #include "loop.h"
@@ -35,8 +35,8 @@ static bool wanted;				/* once what is being looked at has been decided */
 static bool quiet;				/* say nothing when nothing has changed */
 
 static struct topology *candidate;	/* NULL unless it is being asked about */
-static struct gather emptiness;
-static struct buf retiring;		/* array of their ids */
+static struct question question;	/* to home, about it */
+static struct buf entries;
 
 static struct health *health;
 static struct metric *applied;
@@ -79,95 +79,73 @@ apply(struct topology *document)
 		log_info("topology", "the document has been read again, with %d change(s)", changes);
 }
 
-/* ---- a shard that is to be retired must be empty ---- */
+/* ---- home's registry must agree ---- */
 
-static bool
-is_retiring(int slot)
-{
-	const struct shard *shard = shard_by_slot(slot);
-	int			index = topology_find(candidate, shard->entry->id);
-
-	return !shard_retired(shard) && index >= 0 && candidate->shards[index].state == SHARD_RETIRED;
-}
-
-/* Why a shard cannot be retired, "" when all can. */
+/* What home has to say about the candidate; none of it is applied before. */
 static void
-find_objection(char *why, size_t size)
-{
-	const struct gather_part *home = &emptiness.parts[shard_at(shard_topology()->home)->slot];
-
-	why[0] = '\0';
-	for (int slot = 0; slot < shard_slots(); slot++)
-	{
-		const struct gather_part *part = &emptiness.parts[slot];
-		int			id = shard_by_slot(slot)->entry->id;
-
-		if (part == home || !part->asked)
-			continue;
-		if (part->result == NULL)
-			snprintf(why, size, "shard %d cannot be retired now, because it cannot be asked whether it still holds instances; try again"
-					 " when it answers", id);
-		else if (PQntuples(part->result) > 0)
-			snprintf(why, size, "shard %d cannot be retired yet, because it still holds instances (%s for one); leave it draining until"
-					 " they have ended and been purged", id, PQgetvalue(part->result, 0, INSTANCE_ID));
-	}
-	if (home->result == NULL)
-		snprintf(why, size, "no shard can be retired now, because home cannot be asked what schedules have yet to start there; try"
-				 " again when it answers");
-	else if (PQntuples(home->result) > 0)
-		snprintf(why, size, "shard %s cannot be retired yet, because an instance of a schedule has yet to be started there (%s)",
-				 PQgetvalue(home->result, 0, OUTBOX_SHARD), PQgetvalue(home->result, 0, OUTBOX_ID));
-}
-
-static void
-emptiness_known(struct gather *gather)
+home_has_judged(struct question *done, const PGresult *result, const struct refusal *refusal)
 {
 	struct topology *document = candidate;
-	char		why[512];
+	char		why[1280];
 
-	(void) gather;
+	(void) done;
 	candidate = NULL;
-	find_objection(why, sizeof(why));
-	if (why[0] == '\0')
-		apply(document);
-	else
+	if (document == NULL)
+		return;					/* the process ends */
+	if (result == NULL)
 	{
+		snprintf(why, sizeof(why), "home cannot be asked about a shard's new state (%s); it is read again when it is written"
+				 " again, or on SIGHUP", refusal->message);
 		topology_free(document);
 		refuse(why);
 	}
+	else if (PQntuples(result) > 0)
+	{
+		snprintf(why, sizeof(why), "shard %s: %s", PQgetvalue(result, 0, 0), PQgetvalue(result, 0, 1));
+		topology_free(document);
+		refuse(why);
+	}
+	else
+		apply(document);
 	if (wanted)
 		reload_now("it has been asked for meanwhile");
 }
 
 static void
-ask_emptiness(void)
+ask_home(void)
 {
-	const char *sep = "{";
-	struct question *question;
+	struct refusal refusal;
+	enum submit submitted;
 
-	buf_reset(&retiring);
-	gather_begin(&emptiness, emptiness_known);
-	for (int slot = 0; slot < shard_slots(); slot++)
+	admission_topology(candidate, &entries);
+	question = (struct question) {
+		.statement = SQL_ADMIT,
+		.nparams = 2,
+		.params = {buf_cstr(&entries), "t"},
+		.writes = true,
+		.done = home_has_judged,
+	};
+	submitted = shard_ask(shard_at(shard_topology()->home), &question);
+	if (submitted == SUBMIT_OK)
+		return;
+	shard_refuse(shard_at(shard_topology()->home), submitted, &refusal);
+	home_has_judged(&question, NULL, &refusal);
+}
+
+/* Does the document move a shard to another state, or leave one out? */
+static bool
+moves_states(const struct topology *document)
+{
+	const struct topology *running = shard_topology();
+
+	for (int i = 0; i < running->nshards; i++)
 	{
-		if (!is_retiring(slot))
-			continue;
-		question = gather_question(&emptiness, slot);
-		question->statement = SQL_INSTANCES;
-		question->nparams = 5;
-		question->params[3] = "1";
-		question->params[4] = "0";
-		gather_ask(&emptiness, slot);
-		buf_printf(&retiring, "%s%d", sep, shard_by_slot(slot)->entry->id);
-		sep = ",";
+		int			index = topology_find(document, running->shards[i].id);
+
+		if (index < 0 || document->shards[index].state != running->shards[i].state)
+			return true;
 	}
-	buf_byte(&retiring, '}');
-	question = gather_question(&emptiness, shard_at(shard_topology()->home)->slot);
-	question->statement = SQL_OUTBOX;
-	question->nparams = 2;
-	question->params[0] = "1";
-	question->params[1] = buf_cstr(&retiring);
-	gather_ask(&emptiness, shard_at(shard_topology()->home)->slot);
-	gather_end(&emptiness);
+	return false;
 }
 
 /* ---- reading ---- */
@@ -177,7 +155,6 @@ read_again(void)
 {
 	struct wig_error err = {.message = ""};
 	struct topology *document = read_document(&err);
-	bool		retires = false;
 
 	wanted = false;
 	if (document == NULL)
@@ -185,16 +162,13 @@ read_again(void)
 		refuse(err.message);
 		return;
 	}
-	candidate = document;
-	for (int slot = 0; slot < shard_slots(); slot++)
-		retires = retires || (shard_by_slot(slot)->entry->state == SHARD_DRAINING && is_retiring(slot));
-	if (retires)
+	if (moves_states(document))
 	{
-		ask_emptiness();
-		return;
+		candidate = document;
+		ask_home();
 	}
-	candidate = NULL;
-	apply(document);
+	else
+		apply(document);
 }
 
 void
@@ -251,10 +225,8 @@ static void
 stop(void)
 {
 	deadline_clear(&settled);
-	gather_free(&emptiness);
 	topology_free(candidate);
 	candidate = NULL;
-	buf_free(&retiring);
 	uv_fs_poll_stop(&watch);
 	uv_close((uv_handle_t *) &watch, NULL);
 }

@@ -230,7 +230,7 @@ round_refused(struct registration *registration)
 		slot = i;
 	if (!parts[slot].asked || parts[slot].result != NULL)
 		return false;
-	refuse_registration(registration, slot, &parts[slot].refusal);
+	refuse_registration(registration, slot, parts[slot].refusal);
 	return true;
 }
 

@@ -122,6 +122,13 @@ rpc_start_instance(struct call *call)
 		free_start(start);
 		return;
 	}
+	if (shard_claims(shard) && shard->definitions == DEFINITIONS_BEHIND)
+	{
+		refusal_unavailable(&refusal, shard->entry->id, "", "the shard lacks definitions that home has");
+		pending_refuse(&start->pending, &refusal);
+		free_start(start);
+		return;
+	}
 	wig_part_encode(part, (uint64_t) home_clock_ms(), random_u64());
 	wig_id_format(start->id, "wfi", shard->entry->id, part, sizeof(part));
 	submitted = shard_submit(shard, &start->item, router_hash(start->id, strlen(start->id)));

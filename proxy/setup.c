@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "admission.h"
 #include "buf.h"
 #include "config.h"
 #include "log.h"
@@ -28,6 +29,7 @@ struct setup
 	PGresult   *result;
 	char		claim[16];
 	char		home[16];
+	struct buf	entries;		/* for home's registry */
 	char		available[32];	/* version that the server could install */
 	bool		library_is_old; /* and does not run yet */
 	struct deadline timer;		/* the step's, or until the next attempt */
@@ -59,10 +61,10 @@ start_again(struct deadline *deadline)
 	link_start(&setup->link);
 }
 
-static void
-refused(struct setup *setup, const char *why)
+void
+setup_refuse(struct setup *setup, const char *why)
 {
-	char		reason[640];
+	char		reason[1024];
 
 	snprintf(reason, sizeof(reason), "shard %d (%s): %s", setup->shard->entry->id,
 			 target_name(setup->shard->target), why);
@@ -84,14 +86,14 @@ judge_state(struct setup *setup, const PGresult *result)
 	if (!installed && setup->shard->told)
 	{
 		/* whoever drops it under a running server means it */
-		refused(setup, "the extension wiggle has been dropped; create it again, or take the shard out of"
+		setup_refuse(setup, "the extension wiggle has been dropped; create it again, or take the shard out of"
 				" the topology");
 	}
 	else if (!installed && !applies())
-		refused(setup, "the extension wiggle is not installed; run \"create extension wiggle\" there,"
+		setup_refuse(setup, "the extension wiggle is not installed; run \"create extension wiggle\" there,"
 				" or start with WIGGLE_SCHEMA_MODE=apply");
 	else if (!installed && !available)
-		refused(setup, "the extension wiggle is not available on its server; install pg_wiggle there");
+		setup_refuse(setup, "the extension wiggle is not available on its server; install pg_wiggle there");
 	else if (!installed)
 		run(setup, SQL_SETUP_CREATE);
 	else if (applies() && available && !current && !setup->library_is_old)
@@ -131,13 +133,13 @@ judge_identity(struct setup *setup, const PGresult *result)
 	const char *system = PQgetvalue(result, 0, IDENTITY_SYSTEM);
 	const char *database = PQgetvalue(result, 0, IDENTITY_DATABASE);
 	const struct shard *twin = shard_twin(shard, system, database);
-	char		why[256];
+	char		why[512];
 
 	if (twin != NULL)
 	{
 		snprintf(why, sizeof(why), "this is the same database as shard %d (%s); every shard needs one of"
 				 " its own", twin->entry->id, target_name(twin->target));
-		refused(setup, why);
+		setup_refuse(setup, why);
 		return;
 	}
 	if (PQgetisnull(result, 0, IDENTITY_SHARD_ID) && !applies())
@@ -145,22 +147,42 @@ judge_identity(struct setup *setup, const PGresult *result)
 		snprintf(why, sizeof(why), "the database belongs to no shard yet; run \"select"
 				 " wiggle.shard_claim(%d)\" there, or start with WIGGLE_SCHEMA_MODE=apply",
 				 shard->entry->id);
-		refused(setup, why);
+		setup_refuse(setup, why);
 		return;
 	}
 	if (!PQgetisnull(result, 0, IDENTITY_SHARD_ID) &&
 		strcmp(PQgetvalue(result, 0, IDENTITY_SHARD_ID), setup->claim) != 0)
 	{
-		snprintf(why, sizeof(why), "the database belongs to shard %s; correct the topology",
-				 PQgetvalue(result, 0, IDENTITY_SHARD_ID));
-		refused(setup, why);
+		long		bears = strtol(PQgetvalue(result, 0, IDENTITY_SHARD_ID), NULL, 10);
+		int			owner = topology_find(shard_topology(), (int32_t) bears);
+		const struct shard *other = owner < 0 ? NULL : shard_at(owner);
+
+		snprintf(why, sizeof(why), "the database belongs to shard %s%s%s%s; correct the topology",
+				 PQgetvalue(result, 0, IDENTITY_SHARD_ID), other ? " (" : "",
+				 other ? target_name(other->target) : owner < 0 ? ", which the topology does not list" : "",
+				 other ? ")" : "");
+		setup_refuse(setup, why);
+		return;
+	}
+	if (strcmp(PQgetvalue(result, 0, IDENTITY_GENUINE), "f") == 0)
+	{
+		snprintf(why, sizeof(why), "this is a copy of the database that shard %s is; correct the topology, or, when the"
+				 " original is gone for good and the copy is to take its place, run \"select wiggle.shard_adopt()\" in it",
+				 setup->claim);
+		setup_refuse(setup, why);
 		return;
 	}
 	if (strcmp(PQgetvalue(result, 0, IDENTITY_MAY_SERVE), "true") != 0)
 	{
 		snprintf(why, sizeof(why), "the role \"%s\" may not run what the proxy needs; run \"grant wiggle_admin"
 				 " to %s\" there", PQgetvalue(result, 0, IDENTITY_ROLE), PQgetvalue(result, 0, IDENTITY_ROLE));
-		refused(setup, why);
+		setup_refuse(setup, why);
+		return;
+	}
+	if (shard->former != NULL && shard_usable(shard) &&
+		(PQgetisnull(result, 0, IDENTITY_UUID) || strcmp(PQgetvalue(result, 0, IDENTITY_UUID), shard->identity) != 0))
+	{
+		setup_refuse(setup, "this is another database than the one that the shard has, which still answers; stop that first");
 		return;
 	}
 	snprintf(shard->system_id, sizeof(shard->system_id), "%s", system);
@@ -171,10 +193,26 @@ judge_identity(struct setup *setup, const PGresult *result)
 		snprintf(why, sizeof(why), "the server runs version %s of the wiggle library, the database has version"
 				 " %s of the extension; restart the server, then run \"alter extension wiggle update\"",
 				 shard->version, PQgetvalue(result, 0, IDENTITY_CATALOG));
-		refused(setup, why);
+		setup_refuse(setup, why);
 		return;
 	}
-	run(setup, PQgetisnull(result, 0, IDENTITY_SHARD_ID) ? SQL_SETUP_CLAIM : SQL_SETUP_HOME);
+	if (PQgetisnull(result, 0, IDENTITY_SHARD_ID))
+	{
+		run(setup, SQL_SETUP_CLAIM);
+		return;
+	}
+	snprintf(shard->identity, sizeof(shard->identity), "%s", PQgetvalue(result, 0, IDENTITY_UUID));
+	shard->timeline = (int) strtol(PQgetvalue(result, 0, IDENTITY_TIMELINE), NULL, 10);
+	free(shard->facts);
+	shard->facts = xstrdup(PQgetvalue(result, 0, IDENTITY_FACTS));
+	shard->was_complete = strcmp(PQgetvalue(result, 0, IDENTITY_COMPLETE), "t") == 0;
+	run(setup, SQL_SETUP_HOME);
+}
+
+static bool
+is_home(const struct setup *setup)
+{
+	return setup->shard->index == shard_topology()->home;
 }
 
 static void
@@ -205,19 +243,28 @@ step_done(struct setup *setup, const PGresult *result)
 			if (PQntuples(result) == 1)
 				judge_identity(setup, result);
 			else
-				refused(setup, "wiggle.shard() gave no row");
+				setup_refuse(setup, "wiggle.shard() gave no row");
 			break;
 		case SQL_SETUP_CLAIM:
 			log_info("setup", "shard %d: this is the database %s from now on", setup->shard->entry->id,
 					 target_name(setup->shard->target));
-			run(setup, SQL_SETUP_HOME);
+			run(setup, SQL_SETUP_IDENTITY);
 			break;
 		case SQL_SETUP_HOME:
-			run(setup, SQL_SETUP_UNLOCK);
+			run(setup, is_home(setup) ? SQL_ADMIT : SQL_SETUP_UNLOCK);
+			break;
+		case SQL_ADMIT:
+			if (admission_forbids(result))
+				setup_refuse(setup, "home's registry does not agree with the topology, as said above");
+			else
+				run(setup, SQL_SETUP_UNLOCK);
 			break;
 		default:
 			link_stop(&setup->link);
-			shard_setup_done(setup->shard);
+			if (is_home(setup))
+				shard_setup_done(setup->shard);
+			else
+				admission_begin(setup->shard->admission);
 			break;
 	}
 }
@@ -251,16 +298,31 @@ step_failed(struct setup *setup, const PGresult *result)
 							  error_class == ERROR_BUSY)))
 		link_break(&setup->link, why);
 	else
-		refused(setup, why);
+		setup_refuse(setup, why);
 }
 
 static void
 run(struct setup *setup, enum statement step)
 {
-	const char *const values[] = {step == SQL_SETUP_HOME ? setup->home : setup->claim};
-	int			nparams = step == SQL_SETUP_CLAIM || step == SQL_SETUP_HOME ? 1 : 0;
+	const char *values[2] = {setup->claim, NULL};
+	int			nparams = 0;
 
 	setup->step = step;
+	if (step == SQL_SETUP_CLAIM)
+		nparams = 1;
+	else if (step == SQL_SETUP_HOME)
+	{
+		nparams = 2;
+		values[0] = setup->home;
+		values[1] = setup->shard->entry->state == SHARD_DRAINING ? "DRAINING" : "ACTIVE";
+	}
+	else if (step == SQL_ADMIT)
+	{
+		nparams = 2;
+		admission_entries(setup->shard, true, &setup->entries);
+		values[0] = buf_cstr(&setup->entries);
+		values[1] = "t";
+	}
 	if (!PQsendQueryParams(setup->link.conn, statement_text(step), nparams, NULL, values, NULL, NULL, 0))
 	{
 		link_break(&setup->link, PQerrorMessage(setup->link.conn));
@@ -398,5 +460,18 @@ setup_stop(struct setup *setup)
 	deadline_clear(&setup->timer);
 	PQclear(setup->result);
 	setup->result = NULL;
+	buf_free(&setup->entries);
 	link_stop(&setup->link);
+}
+
+bool
+setup_busy(const struct setup *setup)
+{
+	return link_up(&setup->link);
+}
+
+const char *
+setup_problem(const struct setup *setup)
+{
+	return setup->said;
 }

@@ -5,6 +5,8 @@
 #ifndef WIGGLE_PROXY_SETUP_H
 #define WIGGLE_PROXY_SETUP_H
 
+#include <stdbool.h>
+
 struct setup;
 struct shard;
 
@@ -16,5 +18,14 @@ extern struct setup *setup_create(struct shard *shard);
  */
 extern void setup_start(struct setup *setup);
 extern void setup_stop(struct setup *setup);
+
+/* Is it in the midst of it, connected? */
+extern bool setup_busy(const struct setup *setup);
+
+/* Why the last attempt to connect failed; "" when none did since the last success. */
+extern const char *setup_problem(const struct setup *setup);
+
+/* Refuse the shard for a reason that was found elsewhere; another attempt follows later. */
+extern void setup_refuse(struct setup *setup, const char *why);
 
 #endif							/* WIGGLE_PROXY_SETUP_H */

@@ -7,7 +7,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "admission.h"
 #include "buf.h"
+#include "catchup.h"
 #include "config.h"
 #include "drain.h"
 #include "health.h"
@@ -30,6 +32,15 @@
 /* And closes to new work when next to nothing stays behind for so long. */
 #define QUIET_ITEMS		8
 #define QUIET_BATCHES	5000
+
+static int64_t
+now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
 
 /* ---- work ---- */
 
@@ -88,7 +99,7 @@ shard_claims(const struct shard *shard)
 bool
 shard_takes(const struct shard *shard)
 {
-	return shard->entry->state == SHARD_ACTIVE && shard_claims(shard);
+	return shard->entry->state == SHARD_ACTIVE && shard_claims(shard) && shard->definitions == DEFINITIONS_COMPLETE;
 }
 
 bool
@@ -133,10 +144,35 @@ shard_crowding(struct shard *shard, int left)
 	}
 }
 
+int
+shard_connections(const struct shard *shard)
+{
+	int			n = side_count(shard->side) + wakeup_connected(shard->wakeup) + setup_busy(shard->setup);
+
+	for (int i = 0; i < shard->nlanes; i++)
+		n += lane_up(shard->lanes[i]);
+	return n;
+}
+
+const char *
+shard_problem(const struct shard *shard)
+{
+	if (*setup_problem(shard->setup) != '\0')
+		return setup_problem(shard->setup);
+	return shard->problem[0] != '\0' ? shard->problem : "no connection";
+}
+
 static void
 tell_health(struct shard *shard)
 {
-	char		detail[96];
+	bool		reachable = shard->phase == SHARD_SERVING && lane_up(shard->lanes[0]);
+	char		detail[128];
+
+	if (reachable != shard->reachable || shard->changed_at_ms == 0)
+		shard->changed_at_ms = now_ms();
+	if (reachable)
+		shard->problem[0] = '\0';
+	shard->reachable = reachable;
 
 	if (shard_retired(shard))
 		health_set(shard->health, true,
@@ -147,8 +183,9 @@ tell_health(struct shard *shard)
 		health_set(shard->health, false, "no connection");
 	else
 	{
-		snprintf(detail, sizeof(detail), "connected, wiggle %s", shard->version);
-		health_set(shard->health, true, detail);
+		snprintf(detail, sizeof(detail), "connected, wiggle %s%s", shard->version,
+				 shard->definitions == DEFINITIONS_BEHIND ? ", lacks definitions that home has" : "");
+		health_set(shard->health, shard->definitions != DEFINITIONS_UNKNOWN || shard->told, detail);
 	}
 }
 
@@ -168,14 +205,18 @@ shard_lane_changed(struct shard *shard)
 		}
 	}
 	tell_health(shard);
+	if (!first)
+		catchup_stop(shard->catchup);
 	if (!shard_claims(shard))
 	{
 		poller_shard_down(shard->slot);
 		return;
 	}
+	if (shard->definitions == DEFINITIONS_UNKNOWN)
+		catchup_look(shard->catchup);
 	poller_wake_all(shard->slot);
 	outbox_look();
-	if (!shard->told)
+	if (!shard->told && shard->definitions != DEFINITIONS_UNKNOWN)
 	{
 		shard->told = true;
 		shards_tell_serving();
@@ -222,15 +263,23 @@ close_all(struct shard *shard)
 }
 
 static void
+withdraw(struct shard *shard)
+{
+	shard->phase = SHARD_SETTING_UP;
+	shard->active = 1;
+	close_all(shard);
+	admission_stop(shard->admission);
+	catchup_stop(shard->catchup);
+	tell_health(shard);
+	poller_shard_down(shard->slot);
+}
+
+static void
 set_up_again(struct deadline *deadline)
 {
 	struct shard *shard = deadline_owner(deadline, struct shard, lost);
 
-	shard->phase = SHARD_SETTING_UP;
-	shard->active = 1;
-	close_all(shard);
-	tell_health(shard);
-	poller_shard_down(shard->slot);
+	withdraw(shard);
 	setup_start(shard->setup);
 }
 
@@ -248,7 +297,7 @@ shard_schema_lost(struct shard *shard, const char *why)
 bool
 shard_check_identity(struct shard *shard, const PGresult *result, struct wig_error *err)
 {
-	const char *system;
+	int			timeline;
 
 	if (PQntuples(result) != 1)
 		return wig_fail(err, "wiggle.shard() gave no row");
@@ -260,12 +309,21 @@ shard_check_identity(struct shard *shard, const PGresult *result, struct wig_err
 	if (strtol(PQgetvalue(result, 0, IDENTITY_SHARD_ID), NULL, 10) != shard->entry->id)
 		return wig_fail(err, "the database belongs to shard %s",
 						PQgetvalue(result, 0, IDENTITY_SHARD_ID));
-	system = PQgetvalue(result, 0, IDENTITY_SYSTEM);
-	if (strcmp(system, shard->system_id) != 0)
+	if (strcmp(PQgetvalue(result, 0, IDENTITY_SYSTEM), shard->system_id) != 0 ||
+		strcmp(PQgetvalue(result, 0, IDENTITY_UUID), shard->identity) != 0)
 	{
-		log_warn("shard", "shard %d: lives in another database cluster now (%s, it was %s)",
-				 shard->entry->id, system, shard->system_id);
-		snprintf(shard->system_id, sizeof(shard->system_id), "%s", system);
+		shard_schema_lost(shard, "another database answers in its place");
+		return wig_fail(err, "another database answers in the shard's place");
+	}
+	timeline = (int) strtol(PQgetvalue(result, 0, IDENTITY_TIMELINE), NULL, 10);
+	if (timeline < shard->timeline)
+		return wig_fail(err, "the server is on timeline %d, but the shard has moved on to timeline %d: a former primary"
+						" must follow the present one", timeline, shard->timeline);
+	if (timeline > shard->timeline)
+	{
+		log_warn("shard", "shard %d: its primary was promoted, timeline %d", shard->entry->id, timeline);
+		shard->timeline = timeline;
+		admission_renew(shard->admission);
 	}
 	return true;
 }
@@ -330,9 +388,19 @@ shard_setup_done(struct shard *shard)
 }
 
 void
+shard_refused_by_home(struct shard *shard, const char *why)
+{
+	/* one that serves by its former target goes on */
+	if (shard->former == NULL || !shard_usable(shard))
+		withdraw(shard);
+	setup_refuse(shard->setup, why);
+}
+
+void
 shard_setup_refused(struct shard *shard, const char *why)
 {
 	log_error("setup", "%s", why);
+	snprintf(shard->problem, sizeof(shard->problem), "%s", why);
 
 	/* one that serves by its former target goes on */
 	health_set(shard->health, shard_usable(shard), why);
@@ -385,8 +453,11 @@ shard_create(const struct topology_shard *entry, int index, int slot, struct tar
 		shard->replicas = replicas_create(shard);
 	shard->wakeup = wakeup_create(shard);
 	shard->setup = setup_create(shard);
+	shard->admission = admission_create(shard);
+	shard->catchup = catchup_create(shard);
 	snprintf(name, sizeof(name), "shard %d", entry->id);
 	shard->health = health_add(name);
+	shard->changed_at_ms = now_ms();
 	tell_connections(entry);
 	return shard;
 }
@@ -416,6 +487,8 @@ retire(struct shard *shard)
 	shard->phase = SHARD_LEAVING;
 	deadline_clear(&shard->lost);
 	setup_stop(shard->setup);
+	admission_stop(shard->admission);
+	catchup_stop(shard->catchup);
 	tell_health(shard);
 	poller_shard_down(shard->slot);
 }
@@ -528,6 +601,8 @@ shard_stop(struct shard *shard)
 	setup_stop(shard->setup);
 	if (shard->replicas != NULL)
 		replicas_stop(shard->replicas);
+	admission_stop(shard->admission);
+	catchup_stop(shard->catchup);
 	close_all(shard);
 }
 

@@ -26,6 +26,14 @@ enum shard_phase
 	SHARD_GONE
 };
 
+/* Has the shard every definition that home has? Else it takes no new instances. */
+enum shard_definitions
+{
+	DEFINITIONS_UNKNOWN,		/* it has just come up, home has not been asked */
+	DEFINITIONS_BEHIND,
+	DEFINITIONS_COMPLETE
+};
+
 #define SHARD_MAX_LANES 16
 
 /*
@@ -46,6 +54,16 @@ struct shard
 	char		system_id[32];	/* identity of the database, "" = not known yet */
 	char		database[16];
 	char		version[48];	/* of the library */
+	char		identity[40];	/* drawn when the database was claimed or adopted */
+	int			timeline;		/* of its server's history: the latest that was seen */
+	char	   *facts;			/* JSON: what home's registry is to know; NULL = not known yet */
+	bool		reachable;		/* its first lane is up */
+	int64_t		changed_at_ms;	/* when that changed, by this machine's clock */
+	char		problem[512];	/* the last reason why it is not reachable; "" = none was told */
+	struct admission *admission;
+	enum shard_definitions definitions;
+	bool		was_complete;	/* when home was last heard, by any proxy */
+	struct catchup *catchup;
 
 	struct lane *lanes[SHARD_MAX_LANES];
 	int			made;			/* lanes that exist */
@@ -115,7 +133,7 @@ extern bool shard_usable(const struct shard *shard);
 /* Will a claim be answered soon: is its first lane up and prompt? */
 extern bool shard_claims(const struct shard *shard);
 
-/* May new instances be minted there now? */
+/* May new instances be minted there now: is it active, prompt, and has it what home has registered? */
 extern bool shard_takes(const struct shard *shard);
 
 /*
@@ -123,6 +141,10 @@ extern bool shard_takes(const struct shard *shard);
  * has been set up for the first time, when it was added to a running process.
  */
 extern bool shard_counts(const struct shard *shard);
+
+/* How many connections it has at present, and why it cannot be reached. */
+extern int	shard_connections(const struct shard *shard);
+extern const char *shard_problem(const struct shard *shard);
 
 /* ---- between the parts of a shard ---- */
 
@@ -143,6 +165,9 @@ extern bool shard_check_identity(struct shard *shard, const PGresult *result, st
 
 /* Setup is over: open lanes, side connections, wake-up session. */
 extern void shard_setup_done(struct shard *shard);
+
+/* Home's registry does not know the database as this shard: closed, and set up anew later. */
+extern void shard_refused_by_home(struct shard *shard, const char *why);
 
 /* Setup was refused for good; why is one sentence for the operator. */
 extern void shard_setup_refused(struct shard *shard, const char *why);

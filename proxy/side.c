@@ -111,8 +111,10 @@ line_of(struct side_pool *pool, const struct question *question)
 		case SQL_SIGNAL:
 		case SQL_SCHEDULE:
 		case SQL_UNSCHEDULE:
+		case SQL_SHARD_RETIRE:
 			return &pool->lines[LINE_LOCKS];
 		case SQL_INSTANCES:
+		case SQL_SHARD_LOAD:
 		case SQL_STEP_STATS:
 		case SQL_BACKLOG:
 			return &pool->lines[LINE_LISTS];
@@ -556,6 +558,16 @@ side_ask(struct side_pool *pool, struct question *question)
 	arm_sweep(pool);
 	pump(pool);
 	return true;
+}
+
+int
+side_count(const struct side_pool *pool)
+{
+	int			n = 0;
+
+	for (int i = 0; i < pool->nsides; i++)
+		n += link_up(&pool->sides[i].link);
+	return n;
 }
 
 bool

@@ -74,6 +74,9 @@ extern void side_aim(struct side_pool *pool);
 /* False when the queue is full. */
 extern bool side_ask(struct side_pool *pool, struct question *question);
 
+/* How many connections are up? */
+extern int	side_count(const struct side_pool *pool);
+
 /* Is one of the connections up? */
 extern bool side_up(const struct side_pool *pool);
 

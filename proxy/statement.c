@@ -11,11 +11,11 @@
 
 #define SESSION \
 	"select s.shard_id::text, s.system_id::text, s.database::text," \
-	" s.library_version::text, s.catalog_version::text," \
+	" s.library_version::text, s.catalog_version::text, f.identity::text, f.timeline::text," \
 	" pg_catalog.set_config('lock_timeout', $1, false)," \
 	" pg_catalog.set_config('statement_timeout', $2, false)," \
 	" pg_catalog.set_config('idle_in_transaction_session_timeout', '30s', false)" \
-	" from wiggle.shard() s"
+	" from wiggle.shard() s, wiggle.shard_facts() f"
 
 #define MILLIS(column) "(extract(epoch from " column ") * 1000)::pg_catalog.int8"
 
@@ -70,15 +70,23 @@ static const char *const texts[STATEMENTS] = {
 	"do $$ begin execute pg_catalog.format('alter database %I set search_path = \"$user\", public, wiggle',"
 	" pg_catalog.current_database()); end $$",
 	[SQL_SETUP_IDENTITY] =
-	"select shard_id::text, system_id::text, database::text, library_version::text, catalog_version::text,"
+	"select s.shard_id::text, s.system_id::text, s.database::text, s.library_version::text, s.catalog_version::text,"
+	" f.identity::text, f.timeline::text,"
 	" (select pg_catalog.bool_and(pg_catalog.has_function_privilege(p.oid, 'execute'))::text"
 	"  from pg_catalog.pg_proc p where p.pronamespace = 'wiggle'::pg_catalog.regnamespace"
-	"  and p.proname in ('batch', 'release_owners', 'register', 'instances', 'cancel')), session_user::text"
-	" from wiggle.shard()",
+	"  and p.proname in ('batch', 'release_owners', 'register', 'instances', 'cancel')), session_user::text,"
+	" f.genuine, f.facts::text, f.complete from wiggle.shard() s, wiggle.shard_facts() f",
 	[SQL_SETUP_CLAIM] = "select wiggle.shard_claim($1::pg_catalog.int4)",
-	[SQL_SETUP_HOME] = "select wiggle.shard_home($1::pg_catalog.int4)",
+	[SQL_SETUP_HOME] = "select wiggle.shard_home($1::pg_catalog.int4, $2)",
 	[SQL_SETUP_UNLOCK] = "select pg_catalog.pg_advisory_unlock(" SETUP_LOCK_KEY ")",
+	[SQL_FACTS] = "select facts::text from wiggle.shard_facts()",
+	[SQL_ADMIT] =
+	"select shard, refusal from wiggle.shard_admit($1::pg_catalog.jsonb, $2::pg_catalog.bool)",
 	[SQL_WORKFLOWS] = "select distinct name from wiggle.workflows() order by name",
+	[SQL_DEFINITION_LIST] = "select wiggle.definition_list()::text, wiggle.definition_mark()",
+	[SQL_DEFINITION_BODY] =
+	"select body::text from wiggle.wf_definition where name = $1 and version = $2::pg_catalog.int4",
+	[SQL_LACKING] = "select name, version from wiggle.definitions_lacking($1::pg_catalog.jsonb)",
 	[SQL_REGISTER] =
 	"select name, version, nodes from wiggle.register($1::pg_catalog.jsonb, $2::pg_catalog.bool)",
 	[SQL_REGISTER_CHECK] =
@@ -147,12 +155,15 @@ static const char *const texts[STATEMENTS] = {
 	" polls::pg_catalog.text, alive, leader from wiggle.nodes() order by first_heartbeat, id",
 	[SQL_NODE_BEAT] =
 	"select wiggle.node_beat($1, $2, $3::pg_catalog.int4, $4::pg_catalog.jsonb),"
-	" exists(select from wiggle.nodes() n where n.id = $1 and n.leader), " MILLIS("(wiggle.version()).now"),
+	" exists(select from wiggle.nodes() n where n.id = $1 and n.leader), " MILLIS("(wiggle.version()).now")
+	", wiggle.definition_mark()",
 	[SQL_NODE_LEAVE] = "select wiggle.node_leave($1)",
 	[SQL_PLACEMENT] = "select wiggle.publish_placement($1::pg_catalog.jsonb, $2::pg_catalog.bool)",
 	[SQL_OUTBOX] =
 	"select id, shard, workflow, correlation_id, context"
 	" from wiggle.outbox($1::pg_catalog.int4, $2::pg_catalog.int4[])",
+	[SQL_SHARD_LOAD] = "select live, held, lag_millis, extension from wiggle.shard_load()",
+	[SQL_SHARD_RETIRE] = "select wiggle.shard_retire()",
 	[SQL_OUTBOX_DONE] = "select wiggle.outbox_done($1::pg_catalog.text[], $2::pg_catalog.text[])",
 };
 

@@ -34,9 +34,14 @@ enum statement
 	SQL_SETUP_SEARCH_PATH,
 	SQL_SETUP_IDENTITY,
 	SQL_SETUP_CLAIM,			/* $1 shard id */
-	SQL_SETUP_HOME,				/* $1 home's shard id */
+	SQL_SETUP_HOME,				/* $1 home's shard id, $2 this shard's state */
 	SQL_SETUP_UNLOCK,
+	SQL_FACTS,					/* as IDENTITY_FACTS */
+	SQL_ADMIT,					/* home: $1 entries, $2 whole; rows of shard and refusal */
 	SQL_WORKFLOWS,
+	SQL_DEFINITION_LIST,		/* JSON for SQL_LACKING, and a mark that changes with it */
+	SQL_DEFINITION_BODY,		/* $1 name, $2 version; as it was registered */
+	SQL_LACKING,				/* $1 another shard's list; name and version of what is not here */
 	SQL_REGISTER,				/* $1 definition, $2 force */
 	SQL_REGISTER_CHECK,			/* the same, writes nothing */
 	SQL_DEFINITION,				/* $1 name, $2 version or NULL */
@@ -59,13 +64,15 @@ enum statement
 	SQL_BEAT,					/* renews the heartbeat that replicas are measured by; its time, Unix µs */
 	SQL_BEAT_READ,				/* the same on a replica */
 	SQL_NODES,
-	SQL_NODE_BEAT,				/* $1 id, $2 name, $3 workers, $4 polls; is it the leader? */
+	SQL_NODE_BEAT,				/* $1 id, $2 name, $3 workers, $4 polls; is it the leader? the mark of definitions */
 	SQL_NODE_LEAVE,				/* $1 id */
 	SQL_PLACEMENT,				/* $1 generations */
 	SQL_OUTBOX,					/* $1 max, $2 shards */
-	SQL_OUTBOX_DONE				/* $1 ids started, $2 ids to be given again later */
+	SQL_OUTBOX_DONE,			/* $1 ids started, $2 ids to be given again later */
+	SQL_SHARD_LOAD,				/* live, held, lag in ms, the extension's version */
+	SQL_SHARD_RETIRE
 };
-#define STATEMENTS (SQL_OUTBOX_DONE + 1)
+#define STATEMENTS (SQL_SHARD_RETIRE + 1)
 
 extern const char *statement_text(enum statement statement);
 
@@ -77,8 +84,14 @@ enum identity_column
 	IDENTITY_DATABASE,
 	IDENTITY_LIBRARY,
 	IDENTITY_CATALOG,
-	IDENTITY_MAY_SERVE,			/* SQL_SETUP_IDENTITY alone: 'true' when the role may run what is needed */
-	IDENTITY_ROLE				/* SQL_SETUP_IDENTITY alone: the session's role */
+	IDENTITY_UUID,				/* NULL: not claimed */
+	IDENTITY_TIMELINE,			/* of the server's history; each promotion begins another */
+	IDENTITY_MAY_SERVE,			/* SQL_SETUP_IDENTITY alone, and the rest: 'true' when the role may run what
+								 * is needed */
+	IDENTITY_ROLE,				/* the session's role */
+	IDENTITY_GENUINE,			/* 'f': a copy of the database that was claimed */
+	IDENTITY_FACTS,				/* JSON, for SQL_ADMIT */
+	IDENTITY_COMPLETE			/* 't': it had every definition of home when it was looked at last */
 };
 
 /* Columns of SQL_SETUP_STATE, as text. */
@@ -168,7 +181,7 @@ enum backlog_column
 /* Columns of SQL_NODE_BEAT, as text. */
 enum beat_column
 {
-	BEAT_NOTHING, BEAT_LEADS, BEAT_NOW
+	BEAT_NOTHING, BEAT_LEADS, BEAT_NOW, BEAT_MARK
 };
 
 /* Columns of SQL_NODES, as text. */

@@ -32,11 +32,11 @@ take_path(struct call *call, const char *value, size_t len)
 	call->pathed = true;
 	if (!grpc_path_split(value, len, &method, &method_len))
 	{
-		call->method = method_find_standard(value, len, &call->shape);
-		call->grpc_only = call->method != NULL;
+		call->method = method_find_standard(value, len, &call->shape, &call->grpc_only);
 		if (call->method == NULL)
 			stream_refuse(call, GRPC_UNIMPLEMENTED, 404, "unknown service or method: this server has"
-						  " com.wiggle.proto.WiggleControlPlane, grpc.health.v1.Health and grpc.reflection");
+						  " com.wiggle.proto.WiggleControlPlane, pg_wiggle.v1.ShardService, grpc.health.v1.Health and"
+						  " grpc.reflection");
 	}
 	else if ((call->method = method_find(method, method_len)) == NULL || call->method->start == NULL)
 		stream_refuse(call, GRPC_UNIMPLEMENTED, 404,

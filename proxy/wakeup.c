@@ -191,3 +191,9 @@ wakeup_aim(struct wakeup *wakeup)
 	if (link_up(&wakeup->link))
 		link_break(&wakeup->link, "renewed for another url or role");
 }
+
+bool
+wakeup_connected(const struct wakeup *wakeup)
+{
+	return link_up(&wakeup->link);
+}

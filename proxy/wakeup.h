@@ -9,12 +9,15 @@
 #ifndef WIGGLE_PROXY_WAKEUP_H
 #define WIGGLE_PROXY_WAKEUP_H
 
+#include <stdbool.h>
+
 struct shard;
 struct wakeup;
 
 extern struct wakeup *wakeup_create(struct shard *shard);
 extern void wakeup_start(struct wakeup *wakeup);
 extern void wakeup_stop(struct wakeup *wakeup);
+extern bool wakeup_connected(const struct wakeup *wakeup);
 
 /* Listen at the shard's present target from now on. */
 extern void wakeup_aim(struct wakeup *wakeup);

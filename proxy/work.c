@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "admission.h"
 #include "config.h"
 #include "drain.h"
 #include "home_clock.h"
@@ -17,6 +18,7 @@
 #include "reload.h"
 #include "rpc_event.h"
 #include "rpc_probe.h"
+#include "setup.h"
 #include "shard.h"
 #include "shards.h"
 #include "topology_source.h"
@@ -24,6 +26,8 @@
 
 /* How long a refused start waits for what the other shards have to say. */
 #define REFUSED_GRACE_MS 2000
+
+#define BUSY_MORE_MS 500
 
 static void (*tell_opened) (void);
 static void (*tell_failed) (const char *reason);
@@ -62,15 +66,37 @@ read_topology(struct wig_error *err)
 	return topology_read(&source, err);
 }
 
+/* Nobody waits for these any more: without them all is not set up. */
+static void
+name_missing(void)
+{
+	for (int slot = 0; slot < shard_slots(); slot++)
+	{
+		const struct shard *shard = shard_by_slot(slot);
+		const char *problem = setup_problem(shard->setup);
+
+		if (!shard->told && !shard->refused)
+			log_error("work", "shard %d (%s) was not set up: %s", shard->entry->id, target_name(shard->target),
+					  *problem == '\0' ? "it was not reached in time" : problem);
+	}
+}
+
 static void
 decide(void)
 {
 	char		reason[96];
 
 	decided = true;
+	admission_decided();
 	deadline_clear(&patience);
 	snprintf(reason, sizeof(reason), "%d of %d shards cannot be used as they are", refused, shard_slots());
-	if (refused > 0)
+	if (config.migrate_only && serving < shard_slots())
+	{
+		name_missing();
+		snprintf(reason, sizeof(reason), "%d of %d shards could not be set up", shard_slots() - serving, shard_slots());
+		tell_failed(reason);
+	}
+	else if (refused > 0)
 		tell_failed(reason);
 	else
 	{
@@ -108,11 +134,27 @@ on_refused(void)
 		deadline_set(&patience, grace, patience_over);
 }
 
+static bool
+any_busy(void)
+{
+	for (int slot = 0; slot < shard_slots(); slot++)
+	{
+		if (setup_busy(shard_by_slot(slot)->setup))
+			return true;
+	}
+	return false;
+}
+
 static void
 patience_over(struct deadline *deadline)
 {
-	(void) deadline;
-	if (refused == 0)
+	/* an update of a large catalog is not cut off: each of its steps has a bound of its own */
+	if (config.migrate_only && any_busy())
+	{
+		deadline_set(deadline, loop_now() + BUSY_MORE_MS, patience_over);
+		return;
+	}
+	if (refused == 0 && !config.migrate_only)
 		log_warn("work", "%d of %d shards can be used; the others are tried again until they can be",
 				 serving, shard_slots());
 	decide();

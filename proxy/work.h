@@ -21,7 +21,8 @@
  * clients. failed() runs instead when a shard is refused (its database bears another
  * shard's id, the library is missing in verify mode), once the others have been heard
  * too or a moment has passed; each refusal has been logged, reason is their number.
- * main ends with status 1.
+ * main ends with status 1. With WIGGLE_MIGRATE_ONLY a shard that is not usable in time is a
+ * failure as well, and is named.
  */
 extern bool work_start(void (*opened) (void), void (*failed) (const char *reason),
 					   struct wig_error *err);

@@ -29,6 +29,17 @@ select name, version, latest, queues, mode, registered_at between now() - interv
 -- What definition() shows can be registered again and is the same graph.
 select created from wiggle.register(wiggle.definition('demo', 1));
 
+-- What another database lacks, with another graph or at all; and a mark that changes with the list.
+select wiggle.definition_list() = (select jsonb_agg(jsonb_build_array(name, version, fingerprint) order by name, version) from wiggle.wf_definition) as list;
+select * from wiggle.definitions_lacking(wiggle.definition_list());
+select * from wiggle.definitions_lacking(wiggle.definition_list() || '[["demo",77,"x"],["demo",1,"other"],["none",1,"x"]]') order by 1, 2;
+select wiggle.definition_mark() as mark \gset
+begin;
+update wiggle.wf_definition set fingerprint = 'another' where name = 'demo' and version = 9;
+select wiggle.definition_mark() <> :'mark' as changed;
+rollback;
+select wiggle.definition_mark() = :'mark' as same;
+
 -- Another graph under a version is refused; force needs the setting as well.
 \set other '{"name":"demo","version":1,"startNode":"n1","nodes":[{"id":"n1","kind":"TASK","name":"b","activity":"demo#b","queue":"demo","next":"end2"},{"id":"end2","kind":"END","success":true}]}'
 select wt.refusal(format('select wiggle.register(%L)', :'other'));

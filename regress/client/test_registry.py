@@ -1,0 +1,363 @@
+"""Which database is which shard: what a start, a copy, a failover and a wrong topology come to."""
+import json
+import os
+import subprocess
+
+import grpc
+
+import world
+from connect import Door
+from harness import Proxy, topology, wait_for
+from test_cli import wiggle
+from wigclient import Client, ClientTest, flow, fresh_name
+
+
+class Databases(ClientTest):
+    """Databases of one cluster as shards, and proxies that come and go."""
+
+    def setUp(self):
+        self.name = self.id().split(".")[-1][5:29]
+        self.shard = world.make_shard("registry-" + self.name)
+        self.addCleanup(self.shard.stop)
+        self.shard.psql("create database other", "postgres")
+
+    def document(self, *databases, **states):
+        """A topology of these databases; a state of shard N is given as sN."""
+        document = topology(*([self.shard] * len(databases)))
+        for entry, database in zip(document["shards"], databases):
+            if not isinstance(database, str):
+                entry["primary"]["url"], entry["primary"]["password"] = (
+                    "postgresql://127.0.0.1:%d/wiggle" % database.port, self.shard.password)
+            elif database.startswith("postgresql://"):
+                entry["primary"]["url"] = database
+            else:
+                entry["primary"]["url"] = "postgresql://127.0.0.1:%d/%s" % (self.shard.port, database)
+            entry["state"] = states.get("s%d" % entry["id"], "active")
+            if entry["state"] != "active":
+                document["generations"][0]["weights"][str(entry["id"])] = 0
+        return document
+
+    def proxy_for(self, document, **settings):
+        proxy = Proxy(world.AREA, document, name=fresh_name("registry"), **settings)
+        self.addCleanup(proxy.stop)
+        if os.path.exists(proxy.log_path):
+            os.remove(proxy.log_path)  # of an earlier run
+        return proxy
+
+    def serves(self, document, **settings):
+        """A proxy starts with it, and is stopped; what it said."""
+        proxy = self.proxy_for(document, **settings).start()
+        self.assertEqual(proxy.stop(), 0, proxy.log())
+        return proxy.log()
+
+    def refuses(self, document, *words, **settings):
+        """The start ends, soon and with these words in its log."""
+        proxy = self.proxy_for(document, **settings)
+        proxy.start(wait=False)
+        wait_for(lambda: proxy.process.poll() is not None, 60, "the end of the proxy")
+        self.assertEqual(proxy.process.returncode, 1, proxy.log())
+        for word in words:
+            self.assertIn(word, proxy.log())
+
+    def pause(self, cluster):
+        subprocess.run(["pg_ctl", "-D", os.path.join(cluster.folder, "data"), "-m", "fast", "-w", "-s", "stop"], check=True)
+
+    def resume(self, cluster):
+        """On the port that it had."""
+        subprocess.run(["pg_ctl", "-D", os.path.join(cluster.folder, "data"), "-w", "-s", "-l",
+                        os.path.join(cluster.folder, "log"), "-o", "-p %d -k %s" % (cluster.port, cluster.socket), "start"],
+                       check=True, stdin=subprocess.DEVNULL)
+
+    def place(self, database="wiggle"):
+        return "127.0.0.1:%d/%s" % (self.shard.port, database)
+
+
+class Registry(Databases):
+    def test_many_proxies_start_at_once_on_empty_databases(self):
+        """Each database is made and claimed once, whoever comes first."""
+        document = self.document("wiggle", "other")
+        proxies = [self.proxy_for(document) for _ in range(5)]
+        for proxy in proxies:
+            proxy.start(wait=False)
+        for proxy in proxies:
+            wait_for(lambda p=proxy: p.process.poll() is not None or p.ready(), 60, "a ready proxy")
+            self.assertIsNone(proxy.process.poll(), proxy.log())
+        logs = "".join(proxy.log() for proxy in proxies)
+        for shard in (0, 1):
+            self.assertEqual(logs.count("shard %d: created the extension wiggle" % shard), 1, logs)
+            self.assertEqual(logs.count("shard %d: this is the database" % shard), 1, logs)
+        self.assertNotRegex(logs, "ERROR|WARN ")
+        self.assertEqual(self.shard.psql("select shard_id, state, place from wiggle.shards()"),
+                         "0|ACTIVE|%s\n1|ACTIVE|%s" % (self.place(), self.place("other")))
+        self.assertEqual(self.shard.psql("select count(*) from wiggle.wf_shard_registry", "other"), "0")
+
+    def test_many_proxies_verify_at_once(self):
+        document = self.document("wiggle", "other")
+        self.serves(document)
+        identities = [self.shard.psql("select * from wf_shard", d) for d in ("wiggle", "other")]
+        proxies = [self.proxy_for(document, WIGGLE_SCHEMA_MODE="verify") for _ in range(3)]
+        for proxy in proxies:
+            proxy.start(wait=False)
+        for proxy in proxies:
+            wait_for(lambda p=proxy: p.process.poll() is not None or p.ready(), 60, "a ready proxy")
+            self.assertIsNone(proxy.process.poll(), proxy.log())
+        self.assertEqual(identities, [self.shard.psql("select * from wf_shard", d) for d in ("wiggle", "other")])
+
+    def test_setting_up_alone(self):
+        """WIGGLE_MIGRATE_ONLY: done and gone, or the shards that could not be set up by name."""
+        only = {"WIGGLE_MIGRATE_ONLY": "true", "WIGGLE_STARTUP_TIMEOUT_MILLIS": 1000}
+        document = self.document("wiggle", "other")
+        proxy = self.proxy_for(document, **only)
+        for said in ("created the extension wiggle in", "ready in"):
+            proxy.start(wait=False)
+            wait_for(lambda: proxy.process.poll() is not None, 60, "the end of the proxy")
+            self.assertEqual(proxy.process.returncode, 0, proxy.log())
+            for place in (self.place(), self.place("other")):
+                self.assertIn("%s %s" % (said, place), proxy.log())
+            self.assertIn("2 shards are set up", proxy.log())
+        self.assertNotIn("Wiggle server", proxy.log())
+        self.assertEqual(self.shard.psql("select count(*), (select count(*) from wf_node) from wf_shard_registry"), "2|0")
+
+        down = self.document("wiggle", "other", "missing", "postgresql://127.0.0.1:1/wiggle")
+        self.shard.psql("drop extension wiggle")
+        self.refuses(down, "shard 0: created the extension wiggle",
+                     "shard 2 (%s) was not set up: " % self.place("missing"), 'database "missing" does not exist',
+                     "shard 3 (127.0.0.1:1/wiggle) was not set up: ", "2 of 4 shards could not be set up", **only)
+
+    def test_databases_that_were_swapped_are_both_named(self):
+        self.serves(self.document("wiggle", "other"))
+        self.refuses(self.document("other", "wiggle"),
+                     "shard 0 (%s): the database belongs to shard 1 (%s); correct the topology"
+                     % (self.place("other"), self.place()))
+
+    def test_one_database_under_two_addresses(self):
+        self.serves(self.document("wiggle", "other"))
+        socket = "postgresql:///wiggle?host=%s&port=%d" % (self.shard.socket.replace("/", "%2F"), self.shard.port)
+        document = self.document("wiggle", socket)
+        proxy = self.proxy_for(document)
+        proxy.start(wait=False)
+        wait_for(lambda: proxy.process.poll() is not None, 60, "the end of the proxy")
+        self.assertEqual(proxy.process.returncode, 1, proxy.log())
+        self.assertRegex(proxy.log(), r"ERROR setup: shard \d \(.*:%d/wiggle\): .* shard \d \(.*:%d/wiggle\)"
+                         % (self.shard.port, self.shard.port))
+
+    def test_states_only_move_forward(self):
+        self.serves(self.document("wiggle", "other"))
+        self.serves(self.document("wiggle", "other", s1="draining"))
+        self.refuses(self.document("wiggle", "other"),
+                     "shard 1: it is ACTIVE in the topology, but has been DRAINING since 20",
+                     "give it the state draining", "1 of 2 shards cannot be used as they are")
+        self.refuses(self.document("wiggle", "other", s1="retired"),
+                     "shard 1: it is RETIRED in the topology, but nobody has confirmed that it holds nothing any more",
+                     'run "wiggle shards retire 1"')
+        left_out = self.document("wiggle")
+        self.refuses(left_out, "shard 1: it is not in the topology, but home knows it as DRAINING, last reached at %s"
+                     % self.place("other"))
+        self.shard.psql("select wiggle.shard_retire()", "other")
+        self.serves(self.document("wiggle", "other", s1="draining"))
+        self.serves(self.document("wiggle", "other", s1="retired"))
+        self.serves(left_out)
+        self.refuses(self.document("wiggle", "other", s1="draining"), "has been RETIRED since")
+        self.assertEqual(self.shard.psql("select shard_id, state, emptied from wiggle.shards()"),
+                         "0|ACTIVE|f\n1|RETIRED|t")
+
+    def test_a_copy_of_a_shards_database_is_refused_until_it_is_adopted(self):
+        self.serves(self.document("wiggle", "other"))
+        self.shard.psql("alter database other is_template true", "postgres")
+        clone = self.document("wiggle", "clone")
+        wait_for(lambda: self.cloned(), 60, "the copy to be made")
+        self.refuses(clone, "shard 1 (%s): this is a copy of the database that shard 1 is" % self.place("clone"),
+                     'run "select wiggle.shard_adopt()" in it')
+        self.shard.psql("select wiggle.shard_adopt()", "clone")
+        self.serves(clone)
+        self.refuses(self.document("wiggle", "other"),
+                     "shard 1 (%s): this is not the database that home knows as this shard, which was last reached at %s"
+                     % (self.place("other"), self.place("clone")))
+        self.serves(clone)
+
+    def cloned(self):
+        """The clock worker of the original has to be away for a moment."""
+        try:
+            self.shard.psql("select pg_terminate_backend(pid) from pg_stat_activity where datname = 'other'", "postgres")
+            self.shard.psql("create database clone template other", "postgres")
+            return True
+        except RuntimeError:
+            return False
+
+    def test_a_new_empty_database_does_not_become_a_known_shard(self):
+        self.serves(self.document("wiggle", "other"))
+        self.shard.psql("create database fresh", "postgres")
+        fresh = self.document("wiggle", "fresh")
+        self.refuses(fresh, "shard 1 (%s): this is not the database that home knows as this shard" % self.place("fresh"))
+        self.shard.psql("select wiggle.shard_adopt()", "fresh")
+        self.serves(fresh)
+
+    def test_home_that_comes_later_is_asked_then(self):
+        away = world.make_shard("registry-away-" + self.name[:12])
+        self.addCleanup(away.stop)
+        document = topology(self.shard, away)
+        self.serves(document)
+        identity = away.psql("select identity from wf_shard")
+        self.pause(self.shard)
+        proxy = self.proxy_for(document, WIGGLE_STARTUP_TIMEOUT_MILLIS=1000)
+        proxy.start(wait=False)
+        wait_for(lambda: "1 of 2 shards can be used" in proxy.log(), 60, "the other shard to serve")
+        client = Client(proxy.address)
+        self.addCleanup(client.close)
+        self.refused(grpc.StatusCode.NOT_FOUND, "instance not found", client.get, "wfi.s1.0123456789abcdefghjkmn")
+        self.assertIn("shard 1: home cannot be asked whether this is the shard's database", proxy.log())
+        self.resume(self.shard)
+        wait_for(proxy.ready, 60, "readiness")
+
+        # what home says then closes the shard, when it is another one
+        self.shard.psql("update wf_shard_registry set identity = gen_random_uuid(), system_id = '1' where shard_id = 1")
+        self.pause(self.shard)
+        again = self.proxy_for(document, WIGGLE_STARTUP_TIMEOUT_MILLIS=1000)
+        again.start(wait=False)
+        wait_for(lambda: "1 of 2 shards can be used" in again.log(), 60, "the other shard to serve")
+        self.resume(self.shard)
+        wait_for(lambda: "this is not the database that home knows as this shard" in again.log(), 60, "the refusal")
+        self.assertIsNone(again.process.poll(), again.log())
+        other = Client(again.address)
+        self.addCleanup(other.close)
+        self.refused(grpc.StatusCode.UNAVAILABLE, "*storage temporarily unavailable*", other.get,
+                     "wfi.s1.0123456789abcdefghjkmn")
+        self.shard.psql("update wf_shard_registry set identity = '%s' where shard_id = 1" % identity)
+        wait_for(again.ready, 60, "readiness")
+
+
+class CatchingUp(Databases):
+    """A shard that lacks what home has is given it before it takes new instances."""
+
+    def client_of(self, proxy):
+        client = Client(proxy.address)
+        self.addCleanup(client.close)
+        return client
+
+    def defined(self, name, database="other"):
+        return self.shard.psql("select count(*) from wf_definition where name = :'name'", database, name=name)
+
+    def test_a_new_shard_has_every_definition_before_it_has_weight(self):
+        one = self.proxy_for(self.document("wiggle")).start()
+        client = self.client_of(one)
+        names = [fresh_name() for _ in range(130)]
+        for name in names:
+            client.register(flow(name, "a", "b"))
+        document = self.document("wiggle", "other")
+        document["generations"][0]["weights"] = {"0": 0, "1": 1}
+        two = [self.proxy_for(document) for _ in range(3)]
+        for proxy in two:
+            proxy.start(wait=False)
+        for proxy in two:
+            wait_for(proxy.ready, 60, "a ready proxy")
+            other = self.client_of(proxy)
+            for name in (names[0], names[-1]):
+                self.assertRegex(other.start(name), r"^wfi\.s1\.")
+        self.assertEqual(self.shard.psql("select wiggle.definition_list()"),
+                         self.shard.psql("select wiggle.definition_list()", "other"))
+
+        # the old proxy knows nothing of the new shard, whose proxies see to it
+        late = fresh_name()
+        client.register(flow(late, "a"))
+        wait_for(lambda: self.defined(late) == "1", 60, "the definition to be passed on")
+
+    def test_a_registration_on_home_by_sql_reaches_every_shard(self):
+        self.proxy_for(self.document("wiggle", "other")).start()
+        name = fresh_name()
+        self.shard.psql("select wiggle.register(jsonb_build_object('workflow', :'name', 'version', 1, 'steps',"
+                        " '[{\"task\":\"a\"}]'::jsonb))", name=name)
+        wait_for(lambda: self.defined(name) == "1", 60, "the definition to be passed on")
+
+    def test_a_shard_with_another_graph_takes_nothing_new(self):
+        proxy = self.proxy_for(self.document("wiggle", "other")).start()
+        client = self.client_of(proxy)
+        name, fine = fresh_name(), fresh_name()
+        client.register(flow(fine, "a"))
+        held = next(i for i in (client.start(fine) for _ in range(4)) if i.startswith("wfi.s1."))
+        for database, step in (("other", "x"), ("wiggle", "y")):
+            self.shard.psql("select wiggle.register(jsonb_build_object('workflow', :'name', 'version', 1, 'steps',"
+                            " jsonb_build_array(jsonb_build_object('task', :'step'))))", database, name=name, step=step)
+        wait_for(lambda: "shard 1 takes no new instances until it has what home has" in proxy.log(), 60, "the conflict")
+        self.assertEqual({client.start(fine).split(".")[1] for _ in range(4)}, {"s0"})
+        self.assertEqual(client.status(held), "RUNNING")
+        self.shard.psql("delete from wf_definition where name = :'name'", "other", name=name)
+        wait_for(lambda: client.start(name).startswith("wfi.s1."), 60, "shard 1 to take instances again")
+
+
+class Shards(Databases):
+    """wiggle shards: what there is, and the end of one."""
+
+    def wiggle(self, status, *arguments, server):
+        done = wiggle(*arguments, server=server.address)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done
+
+    def listed(self, server):
+        return json.loads(self.wiggle(0, "--json", "shards", server=server).stdout)
+
+    def test_what_is_shown(self):
+        away = world.make_shard("registry-shown-" + self.name[:12])
+        self.addCleanup(away.stop)
+        document = self.document("wiggle", away)
+        document["shards"][1]["primary"]["password"] = away.password
+        document["generations"].append({"id": 7, "activeFrom": "2999-01-01T00:00:00Z", "weights": {"0": 1, "1": 3}})
+        proxy = self.proxy_for(document).start()
+        client = Client(proxy.address)
+        self.addCleanup(client.close)
+        name = fresh_name()
+        client.register(flow(name, "a"))
+        for _ in range(3):
+            client.start(name)
+        client.call("CancelInstance", instance_id=client.start(name))
+        shown = self.listed(proxy)
+        self.assertEqual([shown[k] for k in ("generation", "next_generation", "next_from")], [1, 7, "2999-01-01T00:00:00.000Z"])
+        first, second = shown["shards"]
+        self.assertEqual({k: first[k] for k in ("id", "state", "roles", "place", "weight", "next_weight", "reachable",
+                                                "takes_instances", "live_instances", "held_instances")},
+                         {"id": 0, "state": "ACTIVE", "roles": ["instances", "home"], "place": self.place(), "weight": 1,
+                          "next_weight": 1, "reachable": True, "takes_instances": True, "live_instances": 2,
+                          "held_instances": 2})
+        self.assertEqual((second["next_weight"], second["live_instances"], second["held_instances"]), (3, 1, 2))
+        self.assertEqual(first["library_version"], first["extension_version"])
+        self.assertGreaterEqual(first["connections"], 3)
+        self.assertGreaterEqual(first["lag_millis"], 0)
+        by_json = Door(proxy).call("", path="/pg_wiggle.v1.ShardService/ListShards")
+        self.assertEqual([s["place"] for s in by_json["shards"]], [s["place"] for s in shown["shards"]])
+
+        # one that is down is shown as such, since when and why
+        self.pause(away)
+        wait_for(lambda: not self.listed(proxy)["shards"][1]["reachable"], 60, "the shard to be seen as down")
+        wait_for(lambda: "refused" in self.listed(proxy)["shards"][1]["problem"], 60, "the reason")
+        down = self.listed(proxy)["shards"][1]
+        self.assertRegex(down["changed_at"], r"^20\d\d-")
+        self.assertNotIn("live_instances", down)
+        text = self.wiggle(0, "shards", server=proxy).stdout
+        self.assertRegex(text, r"\n1 +ACTIVE +instances +1, then 3 +\? +\? +\? +.*not since 20.*refused")
+        self.assertIn("generation 1; generation 7 from 2999-01-01T00:00:00.000Z", text)
+
+    def test_a_shard_is_drained_and_retired(self):
+        proxy = self.proxy_for(self.document("wiggle", "other")).start()
+        client = Client(proxy.address)
+        self.addCleanup(client.close)
+        name = fresh_name()
+        client.register(flow(name, "a"))
+        held = next(i for i in (client.start(name) for _ in range(4)) if i.startswith("wfi.s1."))
+        self.assertIn("shard 1: it is active", self.wiggle(1, "shards", "retire", "1", server=proxy).stderr)
+        self.assertEqual(proxy.stop(), 0)
+
+        draining = self.proxy_for(self.document("wiggle", "other", s1="draining")).start()
+        refused = self.wiggle(1, "shards", "retire", "1", server=draining).stderr
+        self.assertRegex(refused, r"shard 1 still holds \d instance\(s\), [12] of them not ended")
+        self.shard.psql("delete from wf_instance", "other")
+        self.wiggle(0, "shards", "retire", "1", server=draining)
+        wait_for(lambda: self.shard.psql("select emptied from wiggle.shards() where shard_id = 1") == "t", 60,
+                 "home to know that the shard is empty")
+        self.assertEqual(draining.stop(), 0)
+
+        retired = self.proxy_for(self.document("wiggle", "other", s1="retired")).start()
+        other = Client(retired.address)
+        self.addCleanup(other.close)
+        self.refused(grpc.StatusCode.NOT_FOUND, "*", other.get, held)
+        self.assertEqual([s["state"] for s in self.listed(retired)["shards"]], ["ACTIVE", "RETIRED"])
+        self.assertIn("shard 9: the topology lists no such shard", self.wiggle(1, "shards", "retire", "9", server=retired).stderr)
+        self.assertIn("'x' is no shard id", self.wiggle(2, "shards", "retire", "x", server=retired).stderr)

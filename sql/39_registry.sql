@@ -1,0 +1,96 @@
+-- Which databases there are, by the registry on home: states move forward only, and
+-- a database that is not the one that was known as a shard is refused.
+begin;
+create function wt.admit(entries text, whole boolean default false) returns setof text language sql
+as $$ select a.shard || ': ' || regexp_replace(a.refusal, '\d{4}-\d\d-\d\dT[0-9:]+Z', '<when>') from wiggle.shard_admit(entries::jsonb, whole) a $$;
+-- An entry as a proxy makes it.
+create function wt.entry(id int, state text, identity int default null, timeline int default 1, wal text default '0/100', more text default '{}')
+returns text language sql as $$
+	select jsonb_build_object('id', id, 'state', state, 'place', format('host:%s/db', coalesce(identity, 0))) ||
+		case when identity is null then '{}' else jsonb_build_object('facts', jsonb_build_object(
+			'identity', lpad(identity::text, 32, '0'), 'system', '7' || identity, 'database', '5', 'timeline', timeline, 'wal', wal) || more::jsonb) end
+$$;
+select wt.admit('[' || wt.entry(0, 'ACTIVE', 1) || ',' || wt.entry(1, 'ACTIVE', 2) || ',' || wt.entry(9, 'RETIRED') || ']', true);
+select shard_id, state, place, emptied, first_seen is not null as first, seen_at is not null as seen from wiggle.shards();
+-- Later on the same timeline, and after a promotion also with less written.
+select wt.admit('[' || wt.entry(1, 'ACTIVE', 2, 1, '0/200') || ']');
+select wt.admit('[' || wt.entry(1, 'ACTIVE', 2, 2, '0/150') || ']');
+select timeline, wal from wiggle.wf_shard_registry where shard_id = 1;
+-- The former primary; a copy from before, unless that was noted just now; another database.
+select wt.admit('[' || wt.entry(1, 'ACTIVE', 2, 1, '0/900') || ']');
+select wt.admit('[' || wt.entry(1, 'ACTIVE', 2, 2, '0/140') || ']');
+update wiggle.wf_shard_registry set wal_at = clock_timestamp() - interval '1 minute';
+select wt.admit('[' || wt.entry(1, 'ACTIVE', 2, 2, '0/140') || ']');
+select wt.admit('[' || wt.entry(1, 'ACTIVE', 3, 2, '0/150') || ']');
+select place, timeline, wal from wiggle.wf_shard_registry where shard_id = 1;
+-- One that was adopted takes its place, once; the original does not come back.
+select wt.admit('[' || wt.entry(1, 'ACTIVE', 3, 1, '0/1', '{"adopted":"2026-01-02"}') || ']');
+select wt.admit('[' || wt.entry(1, 'ACTIVE', 2, 2, '0/300') || ']');
+select wt.admit('[' || wt.entry(1, 'ACTIVE', 4, 9, '0/300', '{"adopted":"2026-01-01"}') || ']');
+-- The extension was created anew in the same database.
+select wt.admit('[' || wt.entry(1, 'ACTIVE', 5, 1, '0/2', '{"system":"73"}') || ']');
+-- A shard that is left out, one that goes back, one that is not empty.
+select wt.admit('[' || wt.entry(0, 'ACTIVE', 1) || ']', true);
+select wt.admit('[' || wt.entry(1, 'RETIRED') || ']');
+select wt.admit('[' || wt.entry(1, 'DRAINING', 5, 1, '0/3', '{"system":"73"}') || ']');
+select wt.admit('[' || wt.entry(1, 'ACTIVE', 5, 1, '0/3', '{"system":"73"}') || ']');
+select wt.admit('[' || wt.entry(1, 'RETIRED') || ']');
+-- Emptied, as the shard itself says, unless something is due there.
+insert into wiggle.wf_outbox values ('wfi.s1.x', 1, 'w', null, '{}', now());
+select wt.admit('[' || wt.entry(1, 'DRAINING', 5, 1, '0/4', '{"system":"73","emptied":"2026-02-02"}') || ']');
+select emptied from wiggle.shards() where shard_id = 1;
+delete from wiggle.wf_outbox;
+select wt.admit('[' || wt.entry(1, 'DRAINING', 5, 1, '0/4', '{"system":"73","emptied":"2026-02-02"}') || ']');
+select emptied from wiggle.shards() where shard_id = 1;
+select wt.admit('[' || wt.entry(1, 'RETIRED') || ']');
+select wt.admit('[' || wt.entry(1, 'DRAINING') || ']');
+select shard_id, state from wiggle.shards();
+-- A retired one may be left out or be listed.
+select wt.admit('[' || wt.entry(0, 'ACTIVE', 1) || ']', true);
+select wt.admit('[' || wt.entry(2, 'DRAINING', 6) || ']');
+select wt.refusal('select wiggle.shard_write_off(0)'), wt.refusal('select wiggle.shard_write_off(7)');
+select wiggle.shard_write_off(2);
+select wt.admit('[' || wt.entry(2, 'RETIRED') || ']');
+rollback;
+
+-- What a shard has to do.
+select l.live = (select count(*) from wiggle.wf_instance where status in ('RUNNING', 'COMPENSATING')) as live,
+	   l.held = (select count(*) from wiggle.wf_instance) as held, l.lag_millis >= 0 as lag, l.extension from wiggle.shard_load() l;
+
+-- What a shard knows of itself.
+begin;
+select s.identity = f.identity as identity, f.timeline > 0 as timeline, f.genuine, f.facts - '{identity,system,database,wal,timeline}'::text[] as others,
+	   (f.facts->>'wal')::pg_lsn <= pg_current_wal_flush_lsn() as wal, f.facts->>'system' = h.system_id as system, f.facts->>'database' = h.database::text as database
+  from wiggle.wf_shard s, wiggle.shard_facts() f, wiggle.shard() h;
+update wiggle.wf_shard set system_id = '1';
+select genuine from wiggle.shard_facts();
+select wiggle.shard_adopt() as adopted \gset
+select identity = :'adopted' as adopted from wiggle.wf_shard;
+select genuine, facts->'adopted' is not null as adopted from wiggle.shard_facts();
+delete from wiggle.wf_shard;
+select wt.refusal('select wiggle.shard_adopt()');
+rollback;
+
+-- Retiring: a draining shard that holds nothing, neither instances nor events that somebody waits for.
+begin;
+select wt.refusal('select wiggle.shard_retire()');
+select wiggle.shard_home(0, 'ACTIVE');
+select wt.refusal('select wiggle.shard_retire()');
+select wiggle.shard_home(0, 'DRAINING'), wiggle.shard_home(0, 'ACTIVE');
+select state from wiggle.wf_shard;
+select wt.register('{"workflow":"retire","version":1,"steps":[{"task":"a"}]}');
+delete from wiggle.wf_instance;
+delete from wiggle.wf_event;
+delete from wiggle.wf_event_cursor;
+select wt.start('last', 'retire'), wt.start('other', 'retire'), wiggle.cancel(wt.id('other')) is not null as cancelled;
+select wt.refusal('select wiggle.shard_retire()');
+delete from wiggle.wf_instance;
+insert into wiggle.wf_event_cursor values ('slow', 0, 0, now());
+select wt.refusal('select wiggle.shard_retire()');
+delete from wiggle.wf_event_cursor;
+select wiggle.shard_retire();
+select wiggle.shard_retire();
+select facts->'emptied' is not null as emptied from wiggle.shard_facts();
+select wt.refusal('select wiggle.start(''retire'')');
+rollback;
+select * from wt.finish();
