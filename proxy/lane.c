@@ -789,13 +789,9 @@ lane_free(struct lane *lane)
 }
 
 void
-lane_aim(struct lane *lane)
+lane_aim(struct lane *lane, bool renew)
 {
 	link_aim(&lane->link, lane->shard->target);
-}
-
-void
-lane_renew(struct lane *lane)
-{
-	lane->outdated = link_up(&lane->link);
+	if (renew)
+		lane->outdated = link_up(&lane->link);
 }

@@ -26,11 +26,8 @@ extern void lane_stop(struct lane *lane);
 /* Stop it and forget what it has; only one that is idle has nothing to lose. Not from within its callbacks. */
 extern void lane_free(struct lane *lane);
 
-/* Connect to the shard's present target from now on. */
-extern void lane_aim(struct lane *lane);
-
-/* Renew its session as soon as no batch is in flight. */
-extern void lane_renew(struct lane *lane);
+/* Connect to the shard's present target from now on; renew: as soon as no batch is in flight, else when it is lost. */
+extern void lane_aim(struct lane *lane, bool renew);
 
 extern bool lane_up(const struct lane *lane);
 

@@ -341,13 +341,9 @@ adopt_target(struct shard *shard)
 		lane_free(shard->heir);
 	shard->heir = up ? lane_create(shard, 0) : NULL;
 	if (shard->ending != NULL)
-		lane_aim(shard->ending);
+		lane_aim(shard->ending, false);
 	for (int i = 0; i < shard->made; i++)
-	{
-		lane_aim(shard->lanes[i]);
-		if (i > 0)
-			lane_renew(shard->lanes[i]);
-	}
+		lane_aim(shard->lanes[i], i > 0);
 	side_aim(shard->side);
 	wakeup_aim(shard->wakeup);
 	target_free(shard->former);
