@@ -4,6 +4,7 @@ import datetime
 import glob
 import json
 import os
+import shutil
 import signal
 import threading
 import time
@@ -120,7 +121,10 @@ class ReloadTest(ClientTest):
         return shards
 
     def start_proxy(self, document, suffix="", **settings):
-        proxy = Proxy(world.AREA, document, name=self.stem + suffix, **settings).start()
+        proxy = Proxy(world.AREA, document, name=self.stem + suffix, **settings)
+        if os.path.exists(proxy.log_path):
+            os.unlink(proxy.log_path)       # an earlier run's, which would say that all has happened
+        proxy.start()
         self.addCleanup(proxy.stop)
         return proxy
 
@@ -384,6 +388,7 @@ class Noticed(ReloadTest):
         """A mounted ConfigMap: the file is a link into a folder that is a link, and only that one is replaced."""
         shards = self.make_shards(2)
         folder = os.path.join(world.AREA, self.stem)
+        shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(os.path.join(folder, "..1"))
         document = topology(*shards)
         with open(os.path.join(folder, "..1", "topology.json"), "w", encoding="utf-8") as f:
