@@ -2,6 +2,7 @@
  * admission.c
  *	  Does home's registry know a database as the shard that it says it is?
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +22,9 @@ struct admission
 	struct buf	entries;
 	bool		asked;
 	bool		opens;			/* the shard's setup ends with the answer */
-	bool		renews;			/* the shard's facts are read first */
+	bool		tells;			/* the shard is told its state first */
+	bool		renews;			/* the shard's facts are read first, or next */
+	char		home[16];
 	bool		stale;			/* what is asked is not what is to be known any more */
 	uint64_t	since;
 	struct deadline retry;
@@ -175,6 +178,12 @@ facts_read(struct question *question, const PGresult *result, const struct refus
 		not_asked(admission);
 		return;
 	}
+	if (admission->tells)
+	{
+		admission->tells = false;
+		consult(admission);
+		return;
+	}
 	admission->renews = false;
 	free(admission->shard->facts);
 	admission->shard->facts = xstrdup(PQgetvalue(result, 0, 0));
@@ -193,7 +202,15 @@ consult(struct admission *admission)
 		.statement = admission->renews ? SQL_FACTS : SQL_ADMIT,
 		.done = admission->renews ? facts_read : admitted,
 	};
-	if (!admission->renews)
+	if (admission->tells)
+	{
+		snprintf(admission->home, sizeof(admission->home), "%d", home()->entry->id);
+		admission->question.statement = SQL_SETUP_HOME;
+		admission->question.nparams = 2;
+		admission->question.params[0] = admission->home;
+		admission->question.params[1] = states[admission->shard->entry->state];
+	}
+	else if (!admission->renews)
 	{
 		admission_entries(admission->shard, false, &admission->entries);
 		admission->question.nparams = 2;
@@ -226,7 +243,7 @@ admission_begin(struct admission *admission)
 void
 admission_renew(struct admission *admission)
 {
-	admission->renews = true;
+	admission->tells = admission->renews = true;
 	deadline_set(&admission->retry, loop_now(), retry_due);
 }
 
@@ -234,7 +251,6 @@ void
 admission_stop(struct admission *admission)
 {
 	deadline_clear(&admission->retry);
-	admission->opens = false;
-	admission->renews = false;
+	admission->opens = admission->tells = admission->renews = false;
 	admission->stale = admission->asked;
 }

@@ -26,7 +26,7 @@ extern struct admission *admission_create(struct shard *shard);
  */
 extern void admission_begin(struct admission *admission);
 
-/* The facts have changed while it serves: read them and tell home. */
+/* Its state or its facts have changed while it serves: tell the shard, read the facts and tell home. */
 extern void admission_renew(struct admission *admission);
 extern void admission_stop(struct admission *admission);
 

@@ -162,7 +162,12 @@ read_again(void)
 		refuse(err.message);
 		return;
 	}
-	if (moves_states(document))
+	if (!shards_may_replace(document, &err))
+	{
+		topology_free(document);
+		refuse(err.message);
+	}
+	else if (moves_states(document))
 	{
 		candidate = document;
 		ask_home();

@@ -111,7 +111,7 @@ shard_retired(const struct shard *shard)
 bool
 shard_counts(const struct shard *shard)
 {
-	return !shard_retired(shard) && (!shard->late || shard->told || shard->phase == SHARD_SERVING);
+	return !shard_retired(shard) && (!shard->late || shard->told);
 }
 
 /* ---- how many lanes ---- */
@@ -520,12 +520,15 @@ shard_renew(struct shard *shard, const struct topology_shard *entry, struct targ
 	bool		leaves = entry->state == SHARD_RETIRED && shard->entry->state != SHARD_RETIRED;
 	bool		resizes = entry->state != SHARD_RETIRED && entry->pool != shard->entry->pool;
 	bool		copies = !topology_same_replicas(shard->entry, entry);
+	bool		moves = entry->state != shard->entry->state;
 
 	shard->entry = entry;
 	if (leaves || copies)
 		renew_replicas(shard);
 	if (leaves)
 		retire(shard);
+	else if (moves && shard->phase == SHARD_SERVING)
+		admission_renew(shard->admission);
 	if (resizes)
 	{
 		resize(shard);

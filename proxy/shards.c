@@ -294,13 +294,19 @@ renew_generations(const struct topology *was)
 }
 
 bool
+shards_may_replace(struct topology *document, struct wig_error *err)
+{
+	return topology_merge(topology, document, home_clock_ms(), err) && check_slots(document, err) &&
+		check_generations(document, err);
+}
+
+bool
 shards_replace(struct topology *document, int *changes, struct wig_error *err)
 {
 	struct topology *was = topology;
 	struct target **targets;
 
-	if (!topology_merge(topology, document, home_clock_ms(), err) || !check_slots(document, err) ||
-		!check_generations(document, err) || (targets = make_targets(document, err)) == NULL)
+	if (!shards_may_replace(document, err) || (targets = make_targets(document, err)) == NULL)
 	{
 		topology_free(document);
 		return false;

@@ -24,6 +24,12 @@ extern bool shards_start(struct topology *document, void (*serving) (void),
 						 void (*refused) (void), struct wig_error *err);
 
 /*
+ * May the document take the place of the one in force, as far as both say? It
+ * is put in the running order then. False with *err.
+ */
+extern bool shards_may_replace(struct topology *document, struct wig_error *err);
+
+/*
  * Go by another document from now on. It is taken over, or, when it is refused as a
  * whole, freed: false with *err then and nothing has changed. *changes counts
  * what is different, each of which is logged.

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import threading
 import time
 
@@ -252,7 +253,8 @@ class GrowAndShrink(ReloadTest):
         load.go_on()
         retired = copy.deepcopy(draining)
         retired["shards"][1]["state"] = "retired"
-        self.is_refused(proxies[0], retired, "shard 1 cannot be retired yet, because it still holds instances (wfi.s1.")
+        self.is_refused(proxies[0], retired, "shard 1: it is RETIRED in the topology, but nobody has confirmed that it holds nothing")
+        self.assertIn("shard 1 still holds", self.retire(proxies[0], 1, 1).stderr)
 
         # what it holds ends, is purged, and the shard with it
         wait_for(lambda: shards[1].psql("select count(*) from wiggle.wf_instance where status <> 'COMPLETED'") == "0", 60,
@@ -260,6 +262,7 @@ class GrowAndShrink(ReloadTest):
         gone = sorted(shards[1].psql("select id from wiggle.wf_instance").split())
         shards[1].psql("select wiggle.test_set_clock(now() + interval '3 days')")
         wait_for(lambda: shards[1].psql("select count(*) from wiggle.wf_instance") == "0", 60, "shard 1 to be purged")
+        self.retire(proxies[1], 1, 0)
         self.roll_out(retired, *proxies)
         for proxy in proxies:
             wait_for(lambda p=proxy: part(p, "shard 1") == (True, "retired"), 60, "shard 1 to be left")
@@ -283,6 +286,12 @@ class GrowAndShrink(ReloadTest):
             self.assertTrue(proxy.ready())
         fresh = self.start_proxy(retired, "-after")
         self.exact_shares(self.connect(fresh), name, {0: 20, 2: 40})
+
+    def retire(self, proxy, shard, status):
+        done = subprocess.run(["wiggle", "--server", proxy.address, "shards", "retire", str(shard)], check=False, text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done
 
     def define_on(self, client, name):
         client.register(flow(name, "a", "b"))
