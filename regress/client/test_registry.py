@@ -314,7 +314,7 @@ class Shards(Databases):
         first, second = shown["shards"]
         self.assertEqual({k: first[k] for k in ("id", "state", "roles", "place", "weight", "next_weight", "reachable",
                                                 "takes_instances", "live_instances", "held_instances")},
-                         {"id": 0, "state": "ACTIVE", "roles": ["instances", "home"], "place": self.place(), "weight": 1,
+                         {"id": 0, "state": "ACTIVE", "roles": ["instances", "home", "auth"], "place": self.place(), "weight": 1,
                           "next_weight": 1, "reachable": True, "takes_instances": True, "live_instances": 2,
                           "held_instances": 2})
         self.assertEqual((second["next_weight"], second["live_instances"], second["held_instances"]), (3, 1, 2))
