@@ -40,6 +40,8 @@ copy_cell(const char *text)
 void
 table_start(struct table *table, int ncolumns, const char *const *headings)
 {
+	if (ncolumns > TABLE_MAX_COLUMNS)
+		abort();				/* the widths would not fit */
 	memset(table, 0, sizeof(*table));
 	table->ncolumns = ncolumns;
 	table_row(table, headings);

@@ -12,7 +12,7 @@
 
 #include "buf.h"
 
-#define TABLE_MAX_COLUMNS 8
+#define TABLE_MAX_COLUMNS 12
 
 /*
  * A table collects rows of text and prints them with columns as wide as their

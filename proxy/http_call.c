@@ -184,8 +184,11 @@ http_call_is(const char *path)
 {
 	const char *method;
 	size_t		len;
+	enum method_shape shape;
+	bool		grpc_only;
 
-	return grpc_path_split(path, strlen(path), &method, &len);
+	return grpc_path_split(path, strlen(path), &method, &len) ||
+		(method_find_standard(path, strlen(path), &shape, &grpc_only) != NULL && !grpc_only);
 }
 
 enum MHD_Result

@@ -6,7 +6,7 @@ import subprocess
 import grpc
 
 import world
-from connect import Door
+from connect import Http1
 from harness import Proxy, topology, wait_for
 from test_cli import wiggle
 from wigclient import Client, ClientTest, flow, fresh_name
@@ -321,7 +321,7 @@ class Shards(Databases):
         self.assertEqual(first["library_version"], first["extension_version"])
         self.assertGreaterEqual(first["connections"], 3)
         self.assertGreaterEqual(first["lag_millis"], 0)
-        by_json = Door(proxy).call("", path="/pg_wiggle.v1.ShardService/ListShards")
+        by_json = Http1(proxy).call("", path="/pg_wiggle.v1.ShardService/ListShards")
         self.assertEqual([s["place"] for s in by_json["shards"]], [s["place"] for s in shown["shards"]])
 
         # one that is down is shown as such, since when and why
