@@ -24,7 +24,7 @@ ISOLATION = claim_claim claim_cancel claim_expire report_expire report_cancel he
 
 # The extension's own sources, and core/ compiled with the server's flags.
 EXT_SRCS = $(addprefix extension/,$(addsuffix .c, \
-	wiggle errors guc clock shmem mark wake guard store \
+	wiggle errors guc clock shmem mark wake guard durable store \
 	graph transition loops \
 	instance scope token view ready lease timer comp_log \
 	work event mint ending fork drive subflow task step_io start report signal_instance cancel claim \

@@ -16,6 +16,7 @@
 
 #include "api.h"
 #include "clock.h"
+#include "durable.h"
 #include "errors.h"
 #include "flow.h"
 #include "graph.h"
@@ -180,7 +181,11 @@ store_definition(const Registration *reg, bool force, bool write)
 		elog(ERROR, "could not lock wf_definition");
 	present = present_fingerprint(reg);
 	if (present != NULL && strcmp(present, reg->fingerprint) == 0)
+	{
+		if (write)
+			wig_commit_confirms();
 		return false;
+	}
 	if (present != NULL)
 		check_replacement(reg, force);
 	if (write && present == NULL)

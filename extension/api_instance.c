@@ -111,6 +111,6 @@ wig_whereabouts(PG_FUNCTION_ARGS)
 Datum
 wig_event_horizon_sql(PG_FUNCTION_ARGS)
 {
-	wig_guard_read();
+	wig_guard_feed();
 	PG_RETURN_INT64(wig_event_horizon());
 }

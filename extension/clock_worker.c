@@ -9,8 +9,9 @@
  *
  * Its transactions commit asynchronously: they move rows that are found again
  * after a crash, and whoever acts on what they wrote in this database flushes them
- * with a commit of its own, which comes later in the log. What others act on is
- * flushed at once: events (event.c) and instances for other shards (schedule.c).
+ * with a commit of its own, which comes later in the log. What others act on waits
+ * as an application's commit does: events (event.c) and instances for other shards
+ * (schedule.c).
  */
 #include "wiggle.h"
 
@@ -34,6 +35,7 @@
 
 #include "clock.h"
 #include "clock_worker.h"
+#include "durable.h"
 #include "guard.h"
 #include "mark.h"
 #include "pass.h"
@@ -105,7 +107,7 @@ commit(void)
 typedef enum Catalog
 {
 	CATALOG_GONE,				/* the extension is not installed */
-	CATALOG_OTHER,				/* SQL objects of another version: do nothing */
+	CATALOG_OTHER,				/* SQL objects of another version, or a logical replica: do nothing */
 	CATALOG_OURS
 } Catalog;
 
@@ -113,12 +115,22 @@ static Catalog
 look_at_catalog(void)
 {
 	char	   *version;
+	char	   *subscription = NULL;
 	Catalog		result;
 
 	begin("looking for the extension");
 	version = wig_catalog_version();
+	if (version != NULL)
+		subscription = wig_copied_by();
 	if (version == NULL)
 		result = CATALOG_GONE;
+	else if (subscription != NULL)
+	{
+		result = CATALOG_OTHER;
+		ereport(LOG,
+				(errmsg("wiggle clock worker waits: this database is a logical replica, whose tables the subscription \"%s\" writes",
+						subscription)));
+	}
 	else if (strcmp(version, WIG_LIBRARY_VERSION) == 0)
 		result = CATALOG_OURS;
 	else
@@ -138,7 +150,7 @@ static void
 set_session(void)
 {
 	SetConfigOption("search_path", "pg_catalog, pg_temp", PGC_SUSET, PGC_S_OVERRIDE);
-	SetConfigOption("synchronous_commit", "off", PGC_SUSET, PGC_S_OVERRIDE);
+	wig_commit_lazily();
 	SetConfigOption("statement_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
 	SetConfigOption("lock_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
 	SetConfigOption("idle_in_transaction_session_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
@@ -261,6 +273,18 @@ do_duties(void)
 
 /* The loop's one error boundary: abort, report, remember to be careful. */
 static void
+look_at_everything(void)
+{
+	for (int i = 0; i < WIG_NPASSES; i++)
+	{
+		duties[i].next = 0;
+		duties[i].from = DT_NOBEGIN;
+	}
+	pg_atomic_write_u32(&db->all_ready, 1);
+	pg_atomic_write_u32(&db->any_ready, 1);
+}
+
+static void
 recover(void)
 {
 	HOLD_INTERRUPTS();
@@ -367,8 +391,12 @@ serve(void)
 			return;
 		if (now_lifecycle != lifecycle)
 		{
+			Catalog		before = catalog;
+
 			lifecycle = now_lifecycle;
 			catalog = look_at_catalog();
+			if (before != CATALOG_OURS)
+				look_at_everything();
 		}
 		if (catalog == CATALOG_GONE)
 		{
@@ -421,11 +449,7 @@ wig_clock_worker_main(Datum arg)
 	pass_context = AllocSetContextCreate(TopMemoryContext, "wiggle clock pass",
 										 ALLOCSET_DEFAULT_SIZES);
 	/* What was due, or became ready, while no worker ran. */
-	for (int i = 0; i < WIG_NPASSES; i++)
-		duties[i] = (WigDuty) {.next = 0, .from = DT_NOBEGIN};
-	pg_atomic_write_u32(&db->all_ready, 1);
-	pg_atomic_write_u32(&db->any_ready, 1);
-
+	look_at_everything();
 	serve();
 	proc_exit(0);
 }

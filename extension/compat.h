@@ -75,4 +75,11 @@
 #define wig_owns_database(oid, role) pg_database_ownercheck(oid, role)
 #endif
 
+/* 17 can flush a message at once. */
+#if PG_VERSION_NUM >= 170000
+#define wig_log_message(prefix, text, len) LogLogicalMessage(prefix, text, len, true, false)
+#else
+#define wig_log_message(prefix, text, len) LogLogicalMessage(prefix, text, len, true)
+#endif
+
 #endif							/* WIGGLE_COMPAT_H */

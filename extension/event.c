@@ -12,6 +12,7 @@
 #include "utils/timestamp.h"
 
 #include "clock.h"
+#include "durable.h"
 #include "event.h"
 #include "guc.h"
 #include "shmem.h"
@@ -62,9 +63,9 @@ wig_event_append(WigWork *work, const WigInstance *inst, const char *type,
 		published = true;
 		wig_event_publish();
 		/* The clock worker commits lazily, but what the feed has told stays true
-		 * across a crash. Applications have chosen for themselves. */
+		 * across a crash or a failover. Applications have chosen for themselves. */
 		if (IsBackgroundWorker)
-			ForceSyncCommit();
+			wig_commit_durably();
 	}
 	values[EVENT_SEQ - 1] = Int64GetDatum(wig_next_event(highest_seq, work->store, work->now));
 	values[EVENT_CREATED_AT - 1] = TimestampTzGetDatum(work->now);

@@ -65,7 +65,7 @@ wanted_database(Node *statement)
 	}
 }
 
-/* May databases or the extension be others after this statement? */
+/* May databases, the extension or who writes its tables be others after this statement? */
 static bool
 changes_lifecycle(Node *statement)
 {
@@ -79,6 +79,9 @@ changes_lifecycle(Node *statement)
 			return ((DropStmt *) statement)->removeType == OBJECT_EXTENSION ||
 				((DropStmt *) statement)->removeType == OBJECT_SCHEMA;
 		case T_DropOwnedStmt:
+		case T_CreateSubscriptionStmt:
+		case T_AlterSubscriptionStmt:
+		case T_DropSubscriptionStmt:
 		case T_CreatedbStmt:
 		case T_DropdbStmt:
 		case T_AlterDatabaseStmt:

@@ -15,6 +15,7 @@
 
 #include "clock.h"
 #include "cron.h"
+#include "durable.h"
 #include "errors.h"
 #include "mint.h"
 #include "resting.h"
@@ -111,8 +112,8 @@ leave_in_outbox(const DueSchedule *s, const char *correlation, int32 shard, Time
 	if (SPI_execute_with_args("insert into wiggle.wf_outbox values ($1, $2, $3, $4, $5::json, $6)",
 							  lengthof(types), types, values, NULL, false, 0) != SPI_OK_INSERT)
 		elog(ERROR, "could not insert into wf_outbox");
-	/* A proxy acts on the row in another database: a crash must not fire again. */
-	ForceSyncCommit();
+	/* A proxy acts on the row in another database: a crash or a failover must not fire again. */
+	wig_commit_durably();
 	Async_Notify("wiggle_outbox", "");
 }
 

@@ -85,6 +85,7 @@ shmem_startup(void)
 			LWLockInitialize(&db->queue_lock, tranche_queues);
 			pg_atomic_init_u64(&db->last_no, 0);
 			pg_atomic_init_u64(&db->last_event, 0);
+			pg_atomic_init_u32(&db->copied, 0);
 			pg_atomic_init_u32(&db->events_ready, 0);
 			for (int d = 0; d < WIG_NDEADLINES; d++)
 				pg_atomic_init_u64(&db->deadlines[d], (uint64) WIG_NEVER);
@@ -153,6 +154,7 @@ reset_entry(WigDatabase *db, Oid oid)
 	db->nqueues = 0;
 	pg_atomic_write_u64(&db->last_no, 0);
 	pg_atomic_write_u64(&db->last_event, 0);
+	pg_atomic_write_u32(&db->copied, 0);
 	pg_atomic_write_u32(&db->events_ready, 0);
 	for (int d = 0; d < WIG_NDEADLINES; d++)
 		pg_atomic_write_u64(&db->deadlines[d], (uint64) WIG_NEVER);

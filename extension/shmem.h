@@ -77,6 +77,7 @@ typedef struct WigDatabase
 
 	pg_atomic_uint64 last_no;	/* highest instance number handed out, 0 = unknown */
 	pg_atomic_uint64 last_event;	/* highest event number handed out, 0 = unknown */
+	pg_atomic_uint32 copied;	/* a subscription was seen to write the tables */
 	pg_atomic_uint32 events_ready;	/* entries were appended: to be announced */
 	pg_atomic_uint64 deadlines[WIG_NDEADLINES]; /* TimestampTz of the worker's next duties */
 	pg_atomic_uint64 stopped_clock; /* TimestampTz of a test's clock, 0 = runs */

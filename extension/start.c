@@ -5,6 +5,7 @@
 #include "wiggle.h"
 
 #include "drive.h"
+#include "durable.h"
 #include "ids.h"
 #include "jsontext.h"
 #include "mint.h"
@@ -76,6 +77,7 @@ answer_repeat(const WigStart *start, const WigInstance *inst, WigStarted *starte
 	}
 	started->id = inst->id;
 	started->status = inst->status;
+	wig_commit_confirms();
 	return true;
 }
 

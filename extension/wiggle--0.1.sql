@@ -926,15 +926,21 @@ comment on function nodes() is
 -- Shard, versions, clock -----------------------------------------------------
 
 create function shard(out shard_id int, out system_id text, out database oid,
-	out library_version text, out catalog_version text, out now timestamptz)
+	out library_version text, out catalog_version text, out now timestamptz,
+	out timeline int, out copied_by text)
 language sql stable security definer set search_path = pg_catalog, pg_temp
 as $$
 	select (select s.shard_id from wiggle.wf_shard s), c.system_identifier::text,
 		   (select d.oid from pg_database d where d.datname = current_database()),
-		   v.library, v.catalog, v.now
+		   v.library, v.catalog, v.now,
+		   -- The log that is being written: the control file tells of a promotion only after a checkpoint.
+		   case when not pg_is_in_recovery()
+				then ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int end,
+		   (select min(b.subname) from pg_subscription b, pg_subscription_rel r, pg_class k
+			 where b.oid = r.srsubid and k.oid = r.srrelid and k.relnamespace = 'wiggle'::regnamespace)
 	  from pg_control_system() c, wiggle.version() v
 $$;
-comment on function shard() is 'What this database is: its shard id (null: not claimed yet), its identity and versions.';
+comment on function shard() is 'What this database is: its shard id (null: not claimed yet), its identity and versions, the timeline it writes (null: a standby) and the subscription that makes it a logical replica.';
 
 create function version(out library text, out catalog text, out now timestamptz)
 language c volatile parallel unsafe
