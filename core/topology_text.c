@@ -111,6 +111,11 @@ translate_parameter(char **out, size_t *used, const char *name, size_t name_len,
 
 		return append(out, used, mode, strlen(mode)) || wig_fail(err, "out of memory");
 	}
+	/* What the proxy wants of a shard's primary anyway, the usual way to write several hosts. */
+	if (strcmp(key, "target_session_attrs") == 0 &&
+		((value_len == 10 && memcmp(value, "read-write", 10) == 0) ||
+		 (value_len == 7 && memcmp(value, "primary", 7) == 0)))
+		return true;
 	if (strcmp(key, "currentSchema") == 0 || strcmp(key, "options") == 0 ||
 		strcmp(key, "target_session_attrs") == 0 || strcmp(key, "replication") == 0 ||
 		strcmp(key, "client_encoding") == 0)

@@ -214,6 +214,17 @@ ignore_notice(void *arg, const PGresult *result)
 	(void) result;
 }
 
+/* The host that a resolution stands at, NULL behind the last. */
+static const struct target_host *
+current_host(const struct resolution *resolution)
+{
+	const struct link *link = resolution->link;
+	int			n = link->one_host ? 1 : link->target->nhosts;
+
+	return resolution->host < n
+		? &link->target->hosts[(link->first + resolution->host) % link->target->nhosts] : NULL;
+}
+
 static void
 connect_now(struct link *link, struct target_list *list)
 {
@@ -249,7 +260,7 @@ resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *addresses)
 		free(resolution);
 		return;
 	}
-	host = &resolution->link->target->hosts[resolution->host];
+	host = current_host(resolution);
 	if (status != 0)
 		log_debug("link", "cannot resolve %s: %s", host->name, uv_strerror(status));
 	for (struct addrinfo *a = status == 0 ? addresses : NULL; a != NULL; a = a->ai_next)
@@ -268,14 +279,12 @@ static void
 resolve_next(struct resolution *resolution)
 {
 	struct link *link = resolution->link;
-	const struct target *target = link->target;
+	const struct target_host *host;
 	struct target_list list;
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_family = AF_UNSPEC};
 
-	for (; resolution->host < target->nhosts; resolution->host++)
+	for (; (host = current_host(resolution)) != NULL; resolution->host++)
 	{
-		const struct target_host *host = &target->hosts[resolution->host];
-
 		if (!host->resolve)
 		{
 			target_list_add(&resolution->list, host, host->address);
@@ -374,7 +383,9 @@ step_greeting(struct link *link)
 			continue;
 		}
 		sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
-		if (PQresultStatus(result) != PGRES_TUPLES_OK)
+		if (PQresultStatus(result) == PGRES_TUPLES_OK)
+			link_next_host(link);
+		else
 			wig_fail(&err, "%s", PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY)
 					 ? PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY) : conn_error(link->conn));
 		{
@@ -472,6 +483,12 @@ link_stop(struct link *link)
 {
 	close_session(link);
 	link->state = LINK_STOPPED;
+}
+
+void
+link_next_host(struct link *link)
+{
+	link->first = (link->first + 1) % link->target->nhosts;
 }
 
 void

@@ -56,7 +56,7 @@ struct link_ops
 	/*
 	 * The statement (text parameters, one row) that a new session runs first, and
 	 * the judge of its row; NULL: none, up at once. False with *err refuses the
-	 * connection, which is tried again later.
+	 * connection, which is tried again later, beginning with another host if there is one.
 	 */
 	bool		(*greet) (struct link *link);
 	bool		(*greeted) (struct link *link, const PGresult *result, struct wig_error *err);
@@ -83,6 +83,8 @@ struct link
 	enum link_state state;
 	PGconn	   *conn;			/* NULL unless connecting, greeting or up */
 	unsigned	attempts;		/* failed since it was last up for a while */
+	int			first;			/* the target's host that an attempt begins with */
+	bool		one_host;		/* and which is the only one */
 
 	/* the link's own */
 	uv_poll_t  *watch;
@@ -117,6 +119,9 @@ extern void link_flush(struct link *link);
  * (inside this call), and another attempt follows.
  */
 extern void link_break(struct link *link, const char *why);
+
+/* The host it is connected to will not do: the next attempt begins one further. */
+extern void link_next_host(struct link *link);
 
 static inline bool
 link_up(const struct link *link)

@@ -16,6 +16,8 @@
 #include "loop.h"
 #include "setup.h"
 #include "shard.h"
+#include "target.h"
+#include "tour.h"
 
 #define REFUSED_RETRY_MS	5000
 #define STEP_TIMEOUT_MS		60000
@@ -33,6 +35,7 @@ struct setup
 	char		available[32];	/* version that the server could install */
 	bool		library_is_old; /* and does not run yet */
 	struct deadline timer;		/* the step's, or until the next attempt */
+	struct tour *tour;			/* goes first where the database has several hosts */
 	char		said[256];		/* the last failure to connect that was logged */
 	uint64_t	said_at;
 };
@@ -53,12 +56,29 @@ step_overdue(struct deadline *deadline)
 	link_break(&setup->link, "setting the shard up takes too long");
 }
 
+/* Of several hosts each is asked first which timeline it writes. */
+static void
+begin(struct setup *setup)
+{
+	if (setup->shard->target->nhosts > 1)
+		tour_start(setup->tour, setup->shard->target);
+	else
+		link_start(&setup->link);
+}
+
+static void
+toured(void *owner, int host)
+{
+	struct setup *setup = owner;
+
+	setup->link.first = host;
+	link_start(&setup->link);
+}
+
 static void
 start_again(struct deadline *deadline)
 {
-	struct setup *setup = deadline_owner(deadline, struct setup, timer);
-
-	link_start(&setup->link);
+	begin(deadline_owner(deadline, struct setup, timer));
 }
 
 void
@@ -133,8 +153,17 @@ judge_identity(struct setup *setup, const PGresult *result)
 	const char *system = PQgetvalue(result, 0, IDENTITY_SYSTEM);
 	const char *database = PQgetvalue(result, 0, IDENTITY_DATABASE);
 	const struct shard *twin = shard_twin(shard, system, database);
+	int			timeline = (int) strtol(PQgetvalue(result, 0, IDENTITY_TIMELINE), NULL, 10);
 	char		why[512];
 
+	if (timeline < shard->timeline)
+	{
+		snprintf(why, sizeof(why), "the server is on timeline %d, but the shard has moved on to timeline %d: a former"
+				 " primary", timeline, shard->timeline);
+		link_next_host(&setup->link);
+		link_break(&setup->link, why);
+		return;
+	}
 	if (twin != NULL)
 	{
 		snprintf(why, sizeof(why), "this is the same database as shard %d (%s); every shard needs one of"
@@ -202,7 +231,7 @@ judge_identity(struct setup *setup, const PGresult *result)
 		return;
 	}
 	snprintf(shard->identity, sizeof(shard->identity), "%s", PQgetvalue(result, 0, IDENTITY_UUID));
-	shard->timeline = (int) strtol(PQgetvalue(result, 0, IDENTITY_TIMELINE), NULL, 10);
+	shard->timeline = timeline;
 	free(shard->facts);
 	shard->facts = xstrdup(PQgetvalue(result, 0, IDENTITY_FACTS));
 	shard->was_complete = strcmp(PQgetvalue(result, 0, IDENTITY_COMPLETE), "t") == 0;
@@ -443,6 +472,7 @@ setup_create(struct shard *shard)
 	snprintf(setup->claim, sizeof(setup->claim), "%d", shard->entry->id);
 	snprintf(setup->home, sizeof(setup->home), "%d", shard_topology()->shards[shard_topology()->home].id);
 	link_init(&setup->link, &setup_ops, shard->target, "setup", setup);
+	setup->tour = tour_create(shard->target, toured, setup);
 	return setup;
 }
 
@@ -451,7 +481,8 @@ setup_start(struct setup *setup)
 {
 	deadline_clear(&setup->timer);
 	setup->link.target = setup->shard->target;
-	link_start(&setup->link);
+	setup->link.first = 0;
+	begin(setup);
 }
 
 void
@@ -461,6 +492,7 @@ setup_stop(struct setup *setup)
 	PQclear(setup->result);
 	setup->result = NULL;
 	buf_free(&setup->entries);
+	tour_stop(setup->tour);
 	link_stop(&setup->link);
 }
 

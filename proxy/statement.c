@@ -55,6 +55,9 @@ static const char *const texts[STATEMENTS] = {
 	[SQL_LISTEN] = "listen wiggle_ready; listen wiggle_event; listen wiggle_outbox",
 	[SQL_PROBE] = "select 1",
 	[SQL_DEALLOCATE] = "deallocate all",
+	[SQL_TIMELINE] =
+	"select ('x' || pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8))"
+	"::pg_catalog.\"bit\"(32)::pg_catalog.int4",
 	[SQL_SETUP_LOCK] = "select pg_catalog.pg_advisory_lock(" SETUP_LOCK_KEY ")",
 	[SQL_SETUP_STATE] =
 	"select (select extversion from pg_catalog.pg_extension where extname = 'wiggle'),"

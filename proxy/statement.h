@@ -26,6 +26,7 @@ enum statement
 	SQL_LISTEN,
 	SQL_PROBE,
 	SQL_DEALLOCATE,
+	SQL_TIMELINE,				/* that a primary writes */
 	SQL_SETUP_LOCK,
 	SQL_SETUP_STATE,
 	SQL_SETUP_CREATE,

@@ -42,16 +42,19 @@ def free_port():
 
 
 class Cluster:
-    """One PostgreSQL cluster with the extension's library preloaded."""
+    """One PostgreSQL cluster with the extension's library preloaded.
 
-    def __init__(self, folder, *settings):
-        self.folder = os.path.abspath(folder)
+    `host` is where proxies reach it; `within` is put before its commands, to run it in another network.
+    """
+
+    def __init__(self, folder, *settings, host="127.0.0.1", within=()):
+        self.folder, self.host, self.within = os.path.abspath(folder), host, list(within)
         self._shell("cluster_init", *settings)
 
     def _shell(self, function, *arguments):
         script = ("root=$1; . $root/scripts/lib.sh; . $root/scripts/cluster.sh; "
                   "function=$2; shift 2; $function \"$@\"")
-        subprocess.run(["sh", "-ec", script, "sh", TREE, function, self.folder, *arguments],
+        subprocess.run([*self.within, "sh", "-ec", script, "sh", TREE, function, self.folder, *arguments],
                        check=True, stdin=subprocess.DEVNULL)
 
     def start(self):
@@ -60,6 +63,31 @@ class Cluster:
 
     def stop(self):
         self._shell("cluster_stop")
+
+    @property
+    def data(self):
+        return os.path.join(self.folder, "data")
+
+    def start_again(self):
+        """Start on the same port, with what was there, once the last one's processes have gone."""
+        argv = ["pg_ctl", "-D", self.data, "-l", os.path.join(self.folder, "log"), "-w", "-s",
+                "-o", "-p %d -k %s" % (self.port, self.socket), "start"]
+        wait_for(lambda: subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL, check=False).returncode == 0, 60,
+                 "a restart of " + self.folder)
+        return self
+
+    def processes(self):
+        """The postmaster's process id, then its children's."""
+        pid = self.postmaster
+        with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as f:
+            return [pid] + [int(child) for child in f.read().split()]
+
+    def kill(self):
+        """SIGKILL for the postmaster and all that it has started."""
+        for pid in self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def _file(self, name):
         with open(os.path.join(self.folder, name), encoding="utf-8") as f:
@@ -102,14 +130,17 @@ class Standby(Cluster):
     """A streaming standby of a running cluster; start() it."""
 
     def __init__(self, folder, primary):
-        self.folder = os.path.abspath(folder)
+        self.folder, self.host, self.within = os.path.abspath(folder), primary.host, primary.within
         self._shell("cluster_copy", primary.folder)
+
+    def promote(self):
+        subprocess.run(["pg_ctl", "-D", self.data, "-w", "-s", "promote"], check=True, stdin=subprocess.DEVNULL)
 
 
 def topology(*clusters, generations=None):
     """The tutorial's document for these clusters; the first one is home."""
     shards = [{"id": i, "state": "active", "roles": ["instances", "home"] if i == 0 else ["instances"],
-               "primary": {"url": "jdbc:postgresql://127.0.0.1:%d/wiggle" % c.port,
+               "primary": {"url": "jdbc:postgresql://%s:%d/wiggle" % (c.host, c.port),
                            "user": "wiggle", "password": c.password}} for i, c in enumerate(clusters)]
     return {"shards": shards,
             "generations": generations or [{"id": 1, "activeFrom": "2026-01-01T00:00:00Z",
@@ -117,9 +148,10 @@ def topology(*clusters, generations=None):
 
 
 class Proxy:
-    """One wiggle-proxy process; its log is FOLDER/NAME.log."""
+    """One wiggle-proxy process; its log is FOLDER/NAME.log. `host` and `within` as with clusters."""
 
-    def __init__(self, folder, document, name="proxy", **settings):
+    def __init__(self, folder, document, name="proxy", host="127.0.0.1", within=(), **settings):
+        self.host, self.within = host, list(within)
         self.folder, self.name, self.settings = os.path.abspath(folder), name, settings
         self.document = document
         self.process = None
@@ -127,7 +159,7 @@ class Proxy:
 
     @property
     def address(self):
-        return "127.0.0.1:%d" % self.port
+        return "%s:%d" % (self.host, self.port)
 
     @property
     def log_path(self):
@@ -145,11 +177,11 @@ class Proxy:
         for _ in range(3):
             self.port, self.second_port = address or (free_port(), free_port())
             env = {k: v for k, v in os.environ.items() if not k.startswith("WIGGLE_")}
-            env.update(WIGGLE_STORAGE_TOPOLOGY=topology_path, WIGGLE_BIND="127.0.0.1",
+            env.update(WIGGLE_STORAGE_TOPOLOGY=topology_path, WIGGLE_BIND=self.host,
                        WIGGLE_PORT=str(self.port), WIGGLE_DASHBOARD_PORT=str(self.second_port))
             env.update({k: str(v) for k, v in self.settings.items()})
             with open(self.log_path, "ab") as log:
-                self.process = subprocess.Popen(["wiggle-proxy"], env=env, stdin=subprocess.DEVNULL,
+                self.process = subprocess.Popen([*self.within, "wiggle-proxy"], env=env, stdin=subprocess.DEVNULL,
                                                 stdout=log, stderr=log)
             if not wait or self._comes_up():
                 return self
@@ -161,7 +193,7 @@ class Proxy:
 
     def http(self, path, timeout=5):
         """(status, text) of the second port, None when nobody answers."""
-        request = "http://127.0.0.1:%d%s" % (self.second_port, path)
+        request = "http://%s:%d%s" % (self.host, self.second_port, path)
         try:
             with urllib.request.urlopen(request, timeout=timeout) as reply:
                 return reply.status, reply.read().decode()

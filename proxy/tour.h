@@ -1,0 +1,24 @@
+/*
+ * tour.h
+ *	  Which of a database's hosts is the primary of today.
+ *
+ * After a failover the former primary may come back as it was, writable and left
+ * behind: what tells it from its successor is the timeline it writes, which a
+ * promotion raises. Who has seen the successor refuses it, and home's registry
+ * does for the other shards; who starts afresh asks each host first.
+ */
+#ifndef WIGGLE_PROXY_TOUR_H
+#define WIGGLE_PROXY_TOUR_H
+
+#include "link.h"
+
+struct tour;
+
+/* done runs later, once, with the host to begin with, which writes the highest timeline
+ * of those that answer. */
+extern struct tour *tour_create(const struct target *target, void (*done) (void *owner, int host),
+								void *owner);
+extern void tour_start(struct tour *tour, const struct target *target);
+extern void tour_stop(struct tour *tour);
+
+#endif							/* WIGGLE_PROXY_TOUR_H */
