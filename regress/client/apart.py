@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+"""apart.py AREA NAME: one test in a user and network namespace that unshare has made (test_network.py).
+
+This process is the clients' place and the router between three databases and two proxies, each with an
+address in a network namespace of its own. A cut is a rule of the router that drops packets silently.
+"""
+import os
+import subprocess
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+AREA = os.path.abspath(sys.argv[1])
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "scripts"), os.path.join(AREA, "gen")]
+
+import grpc    # noqa: E402
+
+from harness import Cluster, Proxy, topology, wait_for    # noqa: E402
+from test_failover import Load    # noqa: E402
+from wigclient import Client, ClientTest, flow, fresh_name    # noqa: E402
+
+UNAVAILABLE = grpc.StatusCode.UNAVAILABLE
+
+
+def run(*argv):
+    subprocess.run(argv, check=True, stdin=subprocess.DEVNULL)
+
+
+class Place:
+    """A network namespace with one address, joined to this one."""
+
+    def __init__(self, number):
+        self.host = "10.99.%d.2" % number
+        # It lives until its input ends, with this process at the latest.
+        self.holder = subprocess.Popen(["unshare", "--net", "cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        mine = os.readlink("/proc/self/ns/net")
+        wait_for(lambda: os.readlink("/proc/%d/ns/net" % self.holder.pid) != mine, 10, "a network namespace")
+        self.within = ["nsenter", "-t", str(self.holder.pid), "-n"]
+        near = "near%d" % number
+        run("ip", "link", "add", near, "type", "veth", "peer", "name", "far", "netns", str(self.holder.pid))
+        run("ip", "address", "add", "10.99.%d.1/24" % number, "dev", near)
+        run("ip", "link", "set", near, "up")
+        for argv in (["address", "add", self.host + "/24", "dev", "far"], ["link", "set", "far", "up"],
+                     ["link", "set", "lo", "up"], ["route", "add", "default", "via", "10.99.%d.1" % number]):
+            run(*self.within, "ip", *argv)
+
+    def close(self):
+        self.holder.stdin.close()
+        self.holder.wait()
+
+
+class Apart(ClientTest):
+    def setUp(self):
+        run("ip", "link", "set", "lo", "up")
+        with open("/proc/sys/net/ipv4/ip_forward", "w", encoding="ascii") as f:
+            f.write("1")
+        self.places = [Place(i) for i in range(5)]
+        for place in self.places:
+            self.addCleanup(place.close)
+        self.shards = [self.make_shard(i, place) for i, place in enumerate(self.places[:3])]
+        self.proxies = [self.make_proxy(i, place) for i, place in enumerate(self.places[3:])]
+        self.clients = [Client(proxy.address) for proxy in self.proxies]
+        self.client = self.clients[0]
+        for client in self.clients:
+            self.addCleanup(client.close)
+        self.name = self.define("a", "b", stem=self.id().split(".")[-1])
+
+    def make_shard(self, number, place):
+        cluster = Cluster(os.path.join(AREA, "%s-shard%d" % (self.id().split(".")[-1], number)), "max_connections = 60",
+                          "fsync = off", "listen_addresses = '*'", host=place.host, within=place.within)
+        with open(cluster.data + "/pg_hba.conf", "a", encoding="utf-8") as f:
+            f.write("host all all 10.99.0.0/16 scram-sha-256\n")
+        self.addCleanup(cluster.stop)
+        cluster.start()
+        cluster.psql("create database wiggle", "postgres")
+        return cluster
+
+    def make_proxy(self, number, place):
+        proxy = Proxy(AREA, topology(*self.shards), name="%s-proxy%d" % (self.id().split(".")[-1], number),
+                      host=place.host, within=place.within)
+        self.addCleanup(proxy.stop)
+        return proxy.start()
+
+    def cut(self, here, there):
+        """Nothing goes between two places any more, and nobody is told; call what is returned to heal it."""
+        pairs = [("from", a.host, "to", b.host) for a, b in ((here, there), (there, here))]
+        for pair in pairs:
+            run("ip", "rule", "add", "pref", "9", *pair, "blackhole")
+
+        def heal():
+            for pair in pairs:
+                run("ip", "rule", "del", "pref", "9", *pair, "blackhole")
+        return heal
+
+    def start_on(self, client, shard):
+        for _ in range(20):
+            instance = client.start(self.name, {})
+            if instance.startswith("wfi.s%d." % shard):
+                return instance
+        self.fail("placement never chose shard %d" % shard)
+
+    def starts_elsewhere(self, client, shard):
+        """So many in a row that placement would have come to it; one that is on its way there is left to itself."""
+        try:
+            return all(not client.start(self.name, {}, timeout=5).startswith("wfi.s%d." % shard) for _ in range(12))
+        except grpc.RpcError:
+            return False
+
+    def whole_instances(self, client, shards, n):
+        """Start so many instances on these shards by this proxy and see their steps through."""
+        done = 0
+        while done < n:
+            instance = client.start(self.name + "-quick", {})
+            self.assertIn(instance.split(".")[1], ["s%d" % s for s in shards])
+            task = client.poll_one(self.name + "-quick")
+            self.assertEqual(task.instance_id, instance)
+            self.assertEqual(client.report(task).applied.instance_status, "COMPLETED")
+            done += 1
+
+    def refused_with(self, call, *args, **more):
+        try:
+            call(*args, **more)
+            return None
+        except grpc.RpcError as refusal:
+            return refusal.code()
+
+    def nothing_is_lost(self, load, kept):
+        load.started += kept
+        load.end(self.shards)
+        load.is_as_acknowledged(self, self.shards)
+
+    def lost_lanes(self, proxy, shard):
+        return "shard %d: lane 0 lost: the database has not answered for 30 s" % shard in proxy.log()
+
+    def a_shard_is_cut_off(self):
+        self.client.register(flow(self.name + "-quick", "q"))
+        kept = [self.start_on(client, 2) for client in self.clients]
+        load = Load([p.address for p in self.proxies], self.name)
+        load.more(100)
+        heal = [self.cut(self.places[2], proxy) for proxy in self.places[3:]]
+        # asked first, and not answered while everybody else is
+        asked = [client.future("GetInstance", instance_id=kept[0], timeout=120) for client in self.clients]
+        wait_for(lambda: all(self.starts_elsewhere(c, 2) for c in self.clients), 60, "starts to go elsewhere")
+        for client in self.clients:
+            self.whole_instances(client, (0, 1), 20)
+        for call in asked:
+            self.assertFalse(call.done(), "the cut-off shard's call is still waiting")
+        wait_for(lambda: all(self.lost_lanes(p, 2) for p in self.proxies), 90, "both proxies to give their lanes up")
+        for call in asked:
+            self.assertEqual(call.exception().code(), UNAVAILABLE)
+        for client in self.clients:
+            self.assertEqual(self.refused_with(client.get, kept[0]), UNAVAILABLE)
+            self.assertEqual(self.refused_with(client.signal, kept[0], "s"), UNAVAILABLE)
+            self.assertEqual(self.refused_with(client.register, flow(fresh_name(), "a")), UNAVAILABLE)
+            self.whole_instances(client, (0, 1), 20)
+        load.more(50)
+        for proxy in self.proxies:
+            self.assertIsNone(proxy.process.poll())
+            self.assertFalse(proxy.ready())
+        for undo in heal:
+            undo()
+        wait_for(lambda: all(p.ready() for p in self.proxies), 60, "readiness")
+        wait_for(lambda: all(any(c.start(self.name, {}).split(".")[1] == "s2" for _ in range(3)) for c in self.clients), 60,
+                 "starts on the healed shard")
+        self.nothing_is_lost(load, kept)
+
+    def a_proxy_is_cut_off_from_home(self):
+        self.client.register(flow(self.name + "-quick", "q"))
+        near, far = self.clients[1], self.clients[0]
+        kept = [self.start_on(far, shard) for shard in range(3)]
+        load = Load([p.address for p in self.proxies], self.name)
+        load.more(100)
+        heal = self.cut(self.places[0], self.places[3])
+        asked = far.future("GetInstance", instance_id=kept[0], timeout=120)
+        wait_for(lambda: self.starts_elsewhere(far, 0), 60, "starts to go elsewhere")
+        self.whole_instances(far, (1, 2), 20)
+        self.assertFalse(asked.done())
+        self.whole_instances(near, (0, 1, 2), 20)
+        wait_for(lambda: self.lost_lanes(self.proxies[0], 0), 90, "the proxy to give its lane up")
+        self.assertEqual(asked.exception().code(), UNAVAILABLE)
+        self.assertEqual(self.refused_with(far.get, kept[0]), UNAVAILABLE)
+        self.assertIn(far.status(kept[1]), ("RUNNING", "COMPLETED"))
+        self.assertIn(near.status(kept[0]), ("RUNNING", "COMPLETED"))
+        self.assertEqual(self.refused_with(far.register, flow(fresh_name(), "a")), UNAVAILABLE)
+        self.whole_instances(far, (1, 2), 20)
+        load.more(50)
+        self.assertTrue(self.proxies[1].ready())
+        heal()
+        wait_for(self.proxies[0].ready, 60, "readiness")
+        wait_for(lambda: far.start(self.name, {}).split(".")[1] == "s0", 60, "starts on home")
+        self.nothing_is_lost(load, kept)
+
+
+if __name__ == "__main__":
+    outcome = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(Apart(sys.argv[2]))
+    sys.exit(0 if outcome.wasSuccessful() else 1)
