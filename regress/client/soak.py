@@ -5,11 +5,16 @@ import time
 
 import test_cascades
 import test_handover
+import test_restarts
 from harness import wait_for
 
 
 class ManyCancels(test_cascades.Wide):
     runs = 100
+
+
+class ManyRestarts(test_restarts.Restarts):
+    rounds = 20
 
 
 class RealMinutes(test_handover.Faults):
