@@ -13,8 +13,8 @@ lone = None
 proxy = away = single = None
 
 
-def make_shard(name, *settings):
-    cluster = Cluster(os.path.join(AREA, name), "max_connections = 60", "fsync = off", *settings)
+def make_shard(name, *settings, **more):
+    cluster = Cluster(os.path.join(AREA, name), "max_connections = 60", "fsync = off", *settings, **more)
     cluster.start()
     cluster.psql("create database wiggle", "postgres")
     return cluster
