@@ -393,6 +393,9 @@ urls(void **state)
 	url("postgres://h/d", "postgresql://h/d");
 	url("jdbc:postgresql://h/d?ssl=true&prepareThreshold=0&connectTimeout=3", "postgresql://h/d?sslmode=require&connect_timeout=3");
 	url("jdbc:postgresql://h/d?reWriteBatchedInserts=true", "postgresql://h/d");
+	url("jdbc:postgresql://a:1,b:2/d?targetServerType=primary", "postgresql://a:1,b:2/d");
+	url("postgresql://a:1,b:2/d?target_session_attrs=read-write&sslmode=require", "postgresql://a:1,b:2/d?sslmode=require");
+	url("postgresql://a:1,b:2/d?target_session_attrs=primary", "postgresql://a:1,b:2/d");
 	url("postgresql:///d?host=/tmp", "postgresql:///d?host=/tmp");
 	url_refused("mysql://u:secret@h/d", "must begin with postgresql:// or jdbc:postgresql://, not with mysql://");
 	url_refused("h/d", "must begin with postgresql:// or jdbc:postgresql://");
