@@ -208,6 +208,8 @@ class Failover(ClientTest):
 
         # as a standby it is welcome
         subprocess.run(["pg_ctl", "-D", self.first.data, "-m", "fast", "-w", "-s", "stop"], check=True)
+        # pg_rewind looks for the timeline in the source's control file, where a checkpoint puts it
+        self.second.psql("checkpoint")
         subprocess.run(["pg_rewind", "-D", self.first.data, "--source-server", self.second.conninfo("postgres"), "-R",
                         "--no-sync"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.first.start_again()
