@@ -162,6 +162,9 @@ set_session(void)
 	SetConfigOption("enable_hashjoin", "off", PGC_SUSET, PGC_S_OVERRIDE);
 	SetConfigOption("enable_mergejoin", "off", PGC_SUSET, PGC_S_OVERRIDE);
 	SetConfigOption("enable_seqscan", "off", PGC_SUSET, PGC_S_OVERRIDE);
+
+	/* A scan that is penalised looks dear enough to be compiled, each time anew. */
+	SetConfigOption("jit", "off", PGC_SUSET, PGC_S_OVERRIDE);
 }
 
 /* Merge what others published into the duties. */
