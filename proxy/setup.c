@@ -156,7 +156,7 @@ judge_identity(struct setup *setup, const PGresult *result)
 	int			timeline = (int) strtol(PQgetvalue(result, 0, IDENTITY_TIMELINE), NULL, 10);
 	char		why[512];
 
-	if (timeline < shard->timeline)
+	if (timeline < shard->timeline && strcmp(system, shard->system_id) == 0)
 	{
 		snprintf(why, sizeof(why), "the server is on timeline %d, but the shard has moved on to timeline %d: a former"
 				 " primary", timeline, shard->timeline);
