@@ -54,6 +54,7 @@ else
 fi
 
 "$(dirname "$0")/go/build.sh" "$dir"
+"$(dirname "$0")/java/build.sh" "$dir"
 
 if h2load=$(command -v h2load); then
 	ln -sf "$h2load" "$dir/h2load"
