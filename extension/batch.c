@@ -186,6 +186,7 @@ unpack_runs(const NullableDatum *arg, const NullableDatum *events_arg, WigBatch 
 		run->complete = (mode & WIG_MODE_BIT_COMPLETE) != 0;
 		run->asked_again = (mode & WIG_MODE_BIT_ASKED_AGAIN) != 0;
 		run->grouped = (mode & WIG_MODE_BIT_GROUPED) != 0;
+		run->merge = (mode & (WIG_MODE_BIT_MERGE | WIG_MODE_BIT_COMPLETE)) != 0;
 		run->steps = &steps[next];
 		for (; next < c[3].n && get_int4(&c[3], next) == i; next++)
 		{

@@ -60,5 +60,6 @@ extern void wig_batch_unpack(const NullableDatum *families, WigBatch *batch);
 #define WIG_MODE_BIT_COMPLETE		2
 #define WIG_MODE_BIT_ASKED_AGAIN	4
 #define WIG_MODE_BIT_GROUPED		8
+#define WIG_MODE_BIT_MERGE			16
 
 #endif							/* WIGGLE_BATCH_H */

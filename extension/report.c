@@ -99,10 +99,13 @@ verdict(const WigStep *step, bool complete, bool *value, WigRefusal *refusal)
 	return wig_hint(refusal, "wiggle.decide() finishes a gate.");
 }
 
-/* The view after a task's result; nothing changes for an absent or null one. */
+/*
+ * The view after a task's result; nothing changes for an absent or null one. before:
+ * the last step of the same report that wrote, NULL when none did.
+ */
 static bool
-plan_result(WigWork *work, const WigTask *task, const WigStep *step, bool complete,
-			StepPlan *plan, WigRefusal *refusal)
+plan_result(WigWork *work, const WigTask *task, const WigStep *step, bool merge,
+			const StepPlan *before, StepPlan *plan, WigRefusal *refusal)
 {
 	const struct wig_node *node = wig_graph_node(task->inst.graph, plan->node);
 	struct wig_json_info info;
@@ -121,11 +124,18 @@ plan_result(WigWork *work, const WigTask *task, const WigStep *step, bool comple
 
 	/* Branches that share a context write it key by key, or each would undo what
 	 * the others wrote since it was given its own copy. */
-	if (info.type == WIG_JSON_OBJECT &&
-		((complete && !is_combine(node)) ||
+	if (info.type == WIG_JSON_OBJECT && merge && !is_combine(node) && before != NULL)
+	{
+		out = palloc(before->context_len + info.length + 2);
+		plan->context_len = wig_json_merge(before->context, before->context_len,
+										   step->value + info.start, info.length, out);
+		plan->context = out;
+	}
+	else if (info.type == WIG_JSON_OBJECT &&
+		((merge && !is_combine(node)) ||
 		 wig_view_shared(work->store, task->inst.no, task->token.scope)))
 		plan->context = wig_view_merged(work->store, task->inst.no, task->token.scope,
-										step->value + info.start, info.length, !complete,
+										step->value + info.start, info.length, !merge,
 										&plan->context_len);
 	else if (info.has_null_member)
 	{
@@ -192,8 +202,8 @@ count_iteration(const struct wig_node *node, const char **loops)
 }
 
 static bool
-plan_step(WigWork *work, const WigRun *run, const WigTask *task, int i, StepPlan *plan,
-		  WigRefusal *refusal)
+plan_step(WigWork *work, const WigRun *run, const WigTask *task, int i, const StepPlan *before,
+		  StepPlan *plan, WigRefusal *refusal)
 {
 	const WigStep *step = &run->steps[i];
 	const struct wig_node *node = wig_graph_node(task->inst.graph, plan->node);
@@ -208,7 +218,7 @@ plan_step(WigWork *work, const WigRun *run, const WigTask *task, int i, StepPlan
 		return false;
 	plan->next = node->next;
 	if (node->kind == WIG_TASK)
-		return plan_result(work, task, step, run->complete, plan, refusal);
+		return plan_result(work, task, step, run->merge, before, plan, refusal);
 
 	if (!verdict(step, run->complete, &value, refusal))
 		return false;
@@ -226,6 +236,7 @@ make_plan(WigWork *work, const WigRun *run, const WigTask *task, Plan *plan,
 {
 	int			node = task->token.node;
 	const char *loops = task->token.loops;
+	const StepPlan *before = NULL;
 
 	plan->steps = palloc0(sizeof(StepPlan) * run->nsteps);
 	plan->lease_back = false;
@@ -235,9 +246,11 @@ make_plan(WigWork *work, const WigRun *run, const WigTask *task, Plan *plan,
 
 		step->node = node;
 		step->loops = loops;
-		if (!plan_step(work, run, task, i, step, refusal))
+		if (!plan_step(work, run, task, i, before, step, refusal))
 			return false;
 		plan->nsteps = i + 1;
+		if (step->context != NULL)
+			before = step;
 		if (step->next < 0 || !is_step(wig_graph_node(task->inst.graph, step->next)))
 			return true;
 		node = step->next;

@@ -42,7 +42,8 @@ typedef struct WigRun
 	const char *task_id;
 	const char *owner;
 	bool		final;			/* the worker wants nothing leased back */
-	bool		complete;		/* CompleteTask: merge instead of replace */
+	bool		complete;		/* CompleteTask: one step, its node not named */
+	bool		merge;			/* a task's object is merged: CompleteTask, AdvanceRun */
 	bool		asked_again;	/* the first answer was lost */
 	bool		grouped;		/* came with other runs in one call: stricter rules */
 	const WigStep *steps;

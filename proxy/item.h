@@ -32,6 +32,7 @@ enum item_kind
 #define ITEM_COMPLETE		2	/* CompleteTask: one step, its node not checked, merged */
 #define ITEM_ASKED_AGAIN	4	/* the answer to the first asking was lost */
 #define ITEM_GROUPED		8	/* one of several runs of a call: the rules of batches apply */
+#define ITEM_MERGE			16	/* AdvanceRun: results are merged, as of CompleteTask */
 
 enum step_outcome
 {

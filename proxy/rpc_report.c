@@ -32,6 +32,7 @@ struct form
 	const char *no_runs;
 	const char *no_steps;
 	void		(*reply) (struct report *report);
+	int			mode;			/* of every run */
 };
 
 struct run
@@ -275,7 +276,8 @@ start_runs(struct report *report, ReportedRun *const *requests)
 		run->outcome.task_id = requests[i]->task_id;
 		run->item.kind = ITEM_RUN;
 		run->item.done = run_done;
-		run->item.mode = (requests[i]->final ? ITEM_FINAL : 0) | (report->nruns > 1 ? ITEM_GROUPED : 0);
+		run->item.mode = report->form->mode | (requests[i]->final ? ITEM_FINAL : 0) |
+			(report->nruns > 1 ? ITEM_GROUPED : 0);
 		if (!report_decode_run(&report->texts, requests[i], &run->item.run, &err))
 			refuse_run(run, 400, GRPC_OK, err.message);
 	}
@@ -330,7 +332,7 @@ void
 rpc_report_steps(struct call *call)
 {
 	static const struct form form = {
-		"report requires at least one run", "report requires at least one step", reply_results
+		"report requires at least one run", "report requires at least one step", reply_results, 0
 	};
 
 	take_many(call, &form);
@@ -340,17 +342,18 @@ void
 rpc_advance_many(struct call *call)
 {
 	static const struct form form = {
-		"advanceMany requires at least one run", "advance requires at least one step", reply_results
+		"advanceMany requires at least one run", "advance requires at least one step", reply_results, 0
 	};
 
 	take_many(call, &form);
 }
 
+/* Its clients send of a step's result what changed, and null for what went. */
 void
 rpc_advance_run(struct call *call)
 {
 	static const struct form form = {
-		"advance requires at least one run", "advance requires at least one step", reply_run
+		"advance requires at least one run", "advance requires at least one step", reply_run, ITEM_MERGE
 	};
 	ProtobufCMessage *message = message_request(call, &com__wiggle__proto__reported_run__descriptor);
 	ReportedRun *run = (ReportedRun *) message;

@@ -180,6 +180,26 @@ class Former:
         self.assertEqual((last.instance_status, last.next_task_id), ("COMPLETED", ""))
         self.assertEqual(self.client.context(instance), {"a": 1, "b": 2})
 
+    def test_advance_run_merges_as_complete_task_does(self):
+        """What Java's clients of its time send of a step is what changed."""
+        for mode in ("LOCAL_SYNC", "LOCAL_ASYNC"):
+            with self.subTest(mode=mode):
+                name = self.define("a", "b", "c", mode=mode)
+                instance = self.client.start(name, {"kept": 1, "gone": 2})
+                task = self.client.poll_one(name)
+                applied = self.client.call("AdvanceRun", task_id=task.task_id, lease_owner=task.lease_owner, steps=[
+                    step_result("n1", {"a": 1, "gone": None}), step_result("n2", {"b": 2})])
+                self.client.call("AdvanceRun", task_id=applied.next_task_id, lease_owner=task.lease_owner,
+                                 steps=[step_result("n3", {"a": 3})], final=True)
+                self.assertEqual(self.client.context(instance), {"kept": 1, "a": 3, "b": 2})
+        name = self.client.register(forked("LOCAL_SYNC")).name
+        instance = self.client.start(name, {"kept": 1})
+        for _ in range(3):
+            task = self.client.poll_one(name)
+            self.client.call("AdvanceRun", task_id=task.task_id, lease_owner=task.lease_owner, final=True,
+                             steps=[step_result(task.node_id, {"last": task.node_id})])
+        self.assertEqual(self.client.context(instance), {"last": task.node_id}, "a combine's result is the whole context")
+
     def test_advance_many(self):
         name = self.define("a", mode="LOCAL_ASYNC")
         ids = [self.client.start(name) for _ in range(3)]
