@@ -303,6 +303,8 @@ on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *n
 		buf_reset(&exchange->grpc_message);
 		buf_append(&exchange->grpc_message, value, value_len);
 	}
+	else if (is_named("wiggle-missing-shards", name, name_len))
+		buf_append(&exchange->missing, value, value_len);
 	else if (is_named("content-type", name, name_len))
 		exchange->not_grpc = value_len < sizeof(grpc) - 1 ||
 			memcmp(value, grpc, sizeof(grpc) - 1) != 0;
@@ -588,6 +590,7 @@ channel_send(struct channel *channel, struct exchange *exchange)
 		HEADER(":authority", channel->authority),
 		HEADER("te", "trailers"),
 		HEADER("content-type", "application/grpc"),
+		HEADER("wiggle-partial", "allow"),
 		HEADER("user-agent", "wiggle/" WIGGLE_VERSION)
 	};
 	nghttp2_data_provider body = {
@@ -601,6 +604,7 @@ channel_send(struct channel *channel, struct exchange *exchange)
 	exchange->grpc_status = -1;
 	exchange->not_grpc = false;
 	buf_reset(&exchange->grpc_message);
+	buf_reset(&exchange->missing);
 	buf_free(&exchange->reply.body);
 	memset(&exchange->reply, 0, sizeof(exchange->reply));
 	id = nghttp2_submit_request(channel->session, NULL, headers,

@@ -40,6 +40,7 @@ struct exchange
 	int			http_status;	/* 0: no response came */
 	int			grpc_status;	/* -1: none came */
 	struct buf	grpc_message;	/* as on the wire; the owner frees it */
+	struct buf	missing;		/* shards that the answer lacks, as on the wire; the owner frees it */
 	bool		not_grpc;		/* the response was not application/grpc */
 };
 

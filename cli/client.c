@@ -134,6 +134,7 @@ free_call(struct client_call *call)
 	buf_free(&call->request);
 	buf_free(&call->exchange.reply.body);
 	buf_free(&call->exchange.grpc_message);
+	buf_free(&call->exchange.missing);
 	free(call->path);
 	free(call);
 }
@@ -247,6 +248,7 @@ take_answer(struct client_call *call)
 		unavailable(call, &reply);
 		return;
 	}
+	reply.missing = exchange->missing.len > 0 ? buf_cstr(&exchange->missing) : NULL;
 	reply.data = exchange->reply.body.data;
 	reply.len = exchange->reply.body.len;
 	finish(call, &reply);

@@ -28,6 +28,7 @@ struct client_reply
 {
 	enum grpc_status status;
 	const char *message;		/* for a person, empty when status is GRPC_OK */
+	const char *missing;		/* "1,3": shards that the answer lacks; NULL: none */
 	const uint8_t *data;		/* the reply's message */
 	size_t		len;
 	bool		lost;			/* it is unknown whether the server carried it out */

@@ -58,6 +58,8 @@ call_done(void *arg, const struct client_reply *reply)
 	w->status = reply->status;
 	if (reply->status == GRPC_OK)
 	{
+		if (reply->missing != NULL)
+			complain_text(EXIT_SUCCESS, "shard %s does not answer: what it holds is not in here", reply->missing);
 		w->reply = protobuf_c_message_unpack(w->type, NULL, reply->len, reply->data);
 		if (w->reply != NULL)
 			return;

@@ -30,6 +30,13 @@ enum call_format
 };
 extern enum call_format call_format(const struct call *call);
 
+/*
+ * Does the client want what there is when a shard does not answer ("wiggle-partial: allow")?
+ * It is told which are missing ("wiggle-missing-shards: 1,3"); before the answer.
+ */
+extern bool call_takes_part(const struct call *call);
+extern void call_missing(struct call *call, const char *shards);
+
 /* Free the request early (a parked poll keeps only what it needs). */
 extern void call_drop_request(struct call *call);
 

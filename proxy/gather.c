@@ -9,6 +9,9 @@
 #include "gather.h"
 #include "shard.h"
 
+/* More shards than fit are not named. */
+#define MISSING_BYTES	512
+
 /* One that a side pool has; it outlives its part when nobody waits for it any more. */
 struct gather_question
 {
@@ -209,6 +212,32 @@ gather_refusal(const struct gather *gather)
 			return gather->parts[slot].refusal;
 	}
 	return NULL;
+}
+
+bool
+gather_suffices(const struct gather *gather, struct call *call, bool enough)
+{
+	struct buf	missing = BUF_INIT;
+	bool		suffices = gather_refusal(gather) == NULL;
+
+	if (suffices || call == NULL || gather_answers(gather) == 0 || !(enough || call_takes_part(call)))
+		return suffices;
+	for (int slot = 0; slot < shard_slots() && missing.len < MISSING_BYTES; slot++)
+	{
+		const struct gather_part *part = &gather->parts[slot];
+
+		if (!part->asked || part->result != NULL)
+			continue;
+		if (!part->refusal->storage)
+		{
+			buf_free(&missing);
+			return false;		/* the engine's own word, which others would say as well */
+		}
+		buf_printf(&missing, "%s%d", missing.len > 0 ? "," : "", shard_by_slot(slot)->entry->id);
+	}
+	call_missing(call, buf_cstr(&missing));
+	buf_free(&missing);
+	return true;
 }
 
 int

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <libpq-fe.h>
 
+#include "call.h"
 #include "loop.h"
 #include "refusal.h"
 #include "side.h"
@@ -62,6 +63,12 @@ extern void gather_all(struct gather *gather, enum statement statement, const ch
 
 /* The first refusal in order of slots, NULL when nobody refused. */
 extern const struct refusal *gather_refusal(const struct gather *gather);
+
+/*
+ * May the call be answered by what there is? When every shard asked has answered, or some
+ * have and the client takes part or `enough` is found; it is told which are missing.
+ */
+extern bool gather_suffices(const struct gather *gather, struct call *call, bool enough);
 
 /* How many shards have answered. */
 extern int	gather_answers(const struct gather *gather);

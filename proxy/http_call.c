@@ -171,6 +171,8 @@ queue_answer(struct request *request)
 							connect_reply_type(call->http_status, call->format));
 	if (hint != NULL)
 		MHD_add_response_header(response, hint, value);
+	if (call->missing != NULL)
+		MHD_add_response_header(response, "wiggle-missing-shards", call->missing);
 	if (drain_started())
 		MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
 	result = MHD_queue_response(request->connection, call->http_status, response);

@@ -39,6 +39,7 @@ struct listing
 	char		limit_text[16];
 	char		bytes_text[24];
 	char	   *status;
+	bool		by_correlation;
 };
 
 static const char *const statuses[] = {
@@ -127,6 +128,17 @@ reply_rows(struct listing *listing, const struct listed *rows, int n)
 	free(pointers);
 }
 
+static bool
+finds(const struct listing *listing)
+{
+	for (int slot = 0; slot < shard_slots(); slot++)
+	{
+		if (PQntuples(listing->gather.parts[slot].result) > 0)
+			return true;
+	}
+	return false;
+}
+
 static void
 listed(struct gather *gather)
 {
@@ -134,8 +146,11 @@ listed(struct gather *gather)
 	struct listed *rows = NULL;
 	int			n;
 
-	/* a list without one shard's instances would be a lie */
-	if (gather_refusal(gather) != NULL)
+	/*
+	 * A list without one shard's instances would be a lie to who does not know; what
+	 * a correlation id has found was asked for.
+	 */
+	if (!gather_suffices(gather, listing->pending.call, listing->by_correlation && finds(listing)))
 		pending_refuse(&listing->pending, gather_refusal(gather));
 	else if (listing->pending.call != NULL)
 	{
@@ -186,6 +201,7 @@ fill_params(struct listing *listing, const char **params, struct wig_error *err)
 		COM__WIGGLE__PROTO__LIST_INSTANCES_REQUEST__HAS_CORRELATION_ID__NOT_SET)
 	{
 		params[2] = request->correlation_id;
+		listing->by_correlation = true;
 		return true;
 	}
 	if (request->has_workflow_case !=
@@ -222,5 +238,5 @@ rpc_list_instances(struct call *call)
 	}
 
 	/* who asks by correlation may have started it a moment ago */
-	gather_all(&listing->gather, SQL_INSTANCES, params, 5, params[2] == NULL, listed);
+	gather_all(&listing->gather, SQL_INSTANCES, params, 5, !listing->by_correlation, listed);
 }

@@ -131,7 +131,7 @@ stats_known(struct gather *gather)
 {
 	struct stats *stats = (struct stats *) gather;
 
-	if (gather_refusal(gather) != NULL)
+	if (!gather_suffices(gather, stats->pending.call, false))
 		pending_refuse(&stats->pending, gather_refusal(gather));
 	else
 		reply_stats(stats);
@@ -294,7 +294,7 @@ backlog_known(struct gather *gather)
 {
 	struct backlog *backlog = (struct backlog *) gather;
 
-	if (gather_refusal(gather) != NULL)
+	if (!gather_suffices(gather, backlog->pending.call, false))
 		pending_refuse(&backlog->pending, gather_refusal(gather));
 	else
 		reply_backlog(backlog);

@@ -244,6 +244,7 @@ stream_close(struct call *call)
 	conn_unsent_taken(conn, call->reply_len - call->reply_sent);
 	free(call->reply);
 	free(call->trailer);
+	free(call->missing);
 	metric_add(open_gauge, -1);
 	if (call->prev != NULL)
 		call->prev->next = call->next;
@@ -536,6 +537,19 @@ enum call_format
 call_format(const struct call *call)
 {
 	return call->format;
+}
+
+bool
+call_takes_part(const struct call *call)
+{
+	return call->takes_part;
+}
+
+void
+call_missing(struct call *call, const char *shards)
+{
+	free(call->missing);
+	call->missing = xstrdup(shards);
 }
 
 void

@@ -129,6 +129,8 @@ stream_header(struct call *call, const uint8_t *name, size_t name_len,
 		if (value_len != 1 || *value != '1')
 			stream_refuse(call, GRPC_INVALID_ARGUMENT, 200, "connect-protocol-version is not 1");
 	}
+	else if (IS("wiggle-partial"))
+		call->takes_part = value_len == 5 && memcmp(value, "allow", 5) == 0;
 	else if (IS("content-encoding"))
 		call->encoded = value_len != 8 || memcmp(value, "identity", 8) != 0;
 	else if (IS("content-length"))

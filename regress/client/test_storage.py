@@ -7,8 +7,10 @@ import subprocess
 import grpc
 
 import world
+from connect import Http1, Http2
 from harness import Proxy, topology, wait_for
 from relay import Relay
+from test_cli import wiggle
 from wigclient import NO_RETRY, Client, ClientTest, flow, fresh_name, plain, run_of
 
 
@@ -181,6 +183,57 @@ class HomeDown(OwnWorld):
         self.assertRegex(caught.exception.details(), r"^storage temporarily unavailable \(ref [0-9a-f]{8}\) \(shard 0\)$")
         self.refused(unavailable, "*storage temporarily unavailable*", self.client.call, "ListInstances")
         self.shards[0].start()
+
+
+class PartOfAll(OwnWorld):
+    """What asks every shard, with one that is down."""
+
+    def setUp(self):
+        super().setUp()
+        self.workflow = self.define("a")
+        self.here = self.start_on(0, self.workflow, correlation_id="here")
+        self.there = self.start_on(1, self.workflow, correlation_id="there")
+        self.others = {i.id for i in self.client.call("ListInstances", workflow=self.workflow).instances}
+        subprocess.run(["pg_ctl", "-D", os.path.join(self.shards[1].folder, "data"), "-m", "immediate", "-w", "-s", "stop"],
+                       check=True)
+        wait_for(lambda: not self.proxy.ready(), 60, "readiness to fall")
+
+    def asked(self, rpc, metadata=(), **fields):
+        """The reply, and the shards that it lacks."""
+        request, method = self.client.method(rpc)
+        reply, call = method.with_call(request(**fields), timeout=60, metadata=metadata)
+        return reply, dict(call.initial_metadata()).get("wiggle-missing-shards")
+
+    def test_a_list_is_whole_or_refused_unless_a_part_is_asked_for(self):
+        unavailable = grpc.StatusCode.UNAVAILABLE
+        here = {i for i in self.others if i.startswith("wfi.s0.")}
+        part = (("wiggle-partial", "allow"),)
+        for rpc, fields in (("ListInstances", {"workflow": self.workflow}), ("GetStepStats", {"workflow": self.workflow}),
+                            ("GetBacklogCoverage", {})):
+            with self.subTest(rpc=rpc):
+                self.refused(unavailable, "*storage temporarily unavailable*", self.client.call, rpc, **fields)
+                self.assertEqual(self.asked(rpc, part, **fields)[1], "1")
+        self.assertEqual({i.id for i in self.asked("ListInstances", part, workflow=self.workflow)[0].instances}, here)
+        with self.assertRaises(grpc.RpcError) as caught:
+            self.asked("GetStepStats", part, workflow="nobody's")
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.NOT_FOUND)
+        answer = Http1(self.proxy).send("ListInstances", {"workflow": self.workflow}, wiggle_partial="allow")
+        self.assertEqual((answer.status, answer.headers.get("wiggle-missing-shards")), (200, "1"))
+        answer = Http2(self.proxy).send("ListInstances", {"workflow": self.workflow}, wiggle_partial="allow")
+        self.assertEqual((answer.status, answer.headers.get("wiggle-missing-shards")), (200, "1"))
+
+    def test_what_a_correlation_id_finds_is_an_answer_and_nothing_is_not(self):
+        reply, missing = self.asked("ListInstances", correlation_id="here")
+        self.assertEqual(([i.id for i in reply.instances][0].split(".")[1], missing), ("s0", "1"))
+        self.refused(grpc.StatusCode.UNAVAILABLE, "*storage temporarily unavailable*", self.client.call, "ListInstances",
+                     correlation_id="elsewhere")
+
+    def test_the_command_line_shows_what_there_is_and_says_so(self):
+        done = wiggle("list", "--workflow", self.workflow, server=self.proxy.address)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(self.here, done.stdout)
+        self.assertNotIn(self.there, done.stdout)
+        self.assertIn("shard 1 does not answer: what it holds is not in here", done.stderr)
 
 
 class LostAnswers(ClientTest):
