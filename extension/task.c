@@ -144,7 +144,6 @@ wig_task_attempt_failed(WigWork *work, WigTask *task, const char *reason,
 
 	wig_lease_delete(work->store);
 	token->attempt++;
-	token->nonce = lease_nonce(&task->lease);
 
 	if (retryable && token->attempt < node->retry.max_attempts)
 	{
@@ -184,6 +183,10 @@ wig_task_fail(WigWork *work, const char *id, const char *owner, const char *mess
 		return false;
 	if (message == NULL)
 		message = "";
+
+	/* Its owner has settled it. A lease that runs out does not say so: what its owner has
+	 * reported and asks for again would be taken for done. */
+	task.token.nonce = lease_nonce(&task.lease);
 	wig_task_attempt_failed(work, &task, message, message, retryable);
 	return true;
 }

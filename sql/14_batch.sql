@@ -142,6 +142,15 @@ select wt.b(p => row(array['w', 'w#short', repeat('w', 121) || '#0000000000000',
 -- Versions of a poll
 select wt.b(p => row('{w#0000000000003,w#0000000000004}', '{9,9}', '{0,0}', null, null, '{0,1,1}', '{bt,bt,nobody}', '{1,2,1}')::wiggle.batch_polls);
 
+-- A lease that has run out is not settled by its owner: what that one asks again is refused.
+select wt.clear();
+select wt.b(wt.starts('{g1}', '{bt}', null, '{1}'), p => wt.polls('{bt}', '{1}', '{1000}')), wt.hold('g1');
+select wt.at(1.5), wt.await('not exists (select from wiggle.wf_lease)');
+select wt.b(r => wt.runs('{g1}', '{n1}', '{1}', array['{"by":1}'], '{5}'));
+select wt.b(f => wt.fails('{g1}', '{late}', '{t}', '{4}'));
+select attempt, status, last_error from wt.tokens('g1');
+select wt.at(0);
+
 -- What the batch as a whole is: all or nothing in its transaction.
 begin;
 select wt.b(wt.starts('{rb}', '{bt}', null, '{2}'), p => wt.polls('{bt2}', '{1}'));
