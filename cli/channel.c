@@ -1,7 +1,8 @@
 /*
  * channel.c
- *	  HTTP/2 over a plain socket, client side.
+ *	  HTTP/2 over a socket, plain or in TLS; client side.
  */
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include <nghttp2/nghttp2.h>
 
 #include "channel.h"
+#include "tls.h"
 
 #define CONNECT_TIMEOUT_MS	5000
 #define PING_MS				15000	/* a connection that leaves a ping unanswered this
@@ -21,6 +23,7 @@ enum channel_state
 {
 	CHANNEL_RESOLVING,
 	CHANNEL_CONNECTING,
+	CHANNEL_SECURING,			/* connected; the TLS handshake is under way */
 	CHANNEL_UP,
 	CHANNEL_CLOSED
 };
@@ -47,6 +50,9 @@ struct channel
 	struct addrinfo *address;	/* the one being tried */
 	char		failure[160];	/* of the last address */
 
+	const struct security *security;
+	struct tls *tls;			/* NULL: plaintext, or no connection yet */
+
 	uv_tcp_t	socket;
 	bool		socket_open;
 	uv_connect_t connector;
@@ -71,6 +77,7 @@ release(struct channel *channel)
 	if (channel->handles > 0 || channel->resolving)
 		return;
 	nghttp2_session_del(channel->session);
+	tls_free(channel->tls);
 	uv_freeaddrinfo(channel->addresses);
 	buf_free(&channel->output);
 	free(channel->host);
@@ -151,13 +158,34 @@ go_down(struct channel *channel, const char *why)
 		struct exchange *exchange = channel->exchanges;
 
 		unlink_exchange(channel, exchange);
+		exchange->why = why;
 		channel->events->finished(channel->arg, exchange,
 								  channel->spoke ? EXCHANGE_LOST : EXCHANGE_UNHEARD);
 	}
 	channel->events->down(channel->arg, channel, why);
 }
 
+/* The connection is of no use: down, or to the next address when it never was of any. */
+static void
+lose(struct channel *channel, const char *why)
+{
+	if (channel->state != CHANNEL_SECURING)
+	{
+		go_down(channel, why);
+		return;
+	}
+	snprintf(channel->failure, sizeof(channel->failure), "%s", why);
+	channel->state = CHANNEL_CONNECTING;
+	close_socket(channel);
+}
+
 /* ---- writing ---- */
+
+static bool
+is_connected(const struct channel *channel)
+{
+	return channel->state == CHANNEL_SECURING || channel->state == CHANNEL_UP;
+}
 
 static void flush(struct channel *channel);
 
@@ -183,10 +211,10 @@ written(uv_write_t *writer, int status)
 	struct channel *channel = writer->data;
 
 	channel->writing = false;
-	if (channel->state != CHANNEL_UP)
+	if (!is_connected(channel))
 		return;
 	if (status < 0)
-		go_down(channel, uv_strerror(status));
+		lose(channel, uv_strerror(status));
 	else
 		flush(channel);
 }
@@ -213,29 +241,45 @@ collect_output(struct channel *channel, struct buf *out)
 	return ok;
 }
 
+/* Seal the output, behind what TLS itself has to say. */
+static void
+seal(struct channel *channel)
+{
+	struct buf *sealed = tls_sealed(channel->tls);
+
+	tls_write(channel->tls, channel->output.data, channel->output.len);
+	buf_reset(&channel->output);
+	buf_append(&channel->output, sealed->data, sealed->len);
+	tls_sent(channel->tls);
+}
+
 static void
 flush(struct channel *channel)
 {
 	uv_buf_t	piece;
 	int			n;
 
-	if (channel->state != CHANNEL_UP || channel->writing || channel->in_session)
+	if (!is_connected(channel) || channel->writing || channel->in_session)
 		return;
 	buf_reset(&channel->output);
-	if (!collect_output(channel, &channel->output))
+	if (channel->state == CHANNEL_UP && !collect_output(channel, &channel->output))
 	{
 		go_down(channel, "HTTP/2 protocol error");
 		return;
 	}
 
 	/* Callbacks during the collection may have closed the channel. */
-	if (channel->state != CHANNEL_UP || channel->output.len == 0)
+	if (!is_connected(channel))
+		return;
+	if (channel->tls != NULL)
+		seal(channel);
+	if (channel->output.len == 0)
 		return;
 	piece = uv_buf_init((char *) channel->output.data, (unsigned) channel->output.len);
 	channel->writer.data = channel;
 	n = uv_write(&channel->writer, (uv_stream_t *) &channel->socket, &piece, 1, written);
 	if (n < 0)
-		go_down(channel, uv_strerror(n));
+		lose(channel, uv_strerror(n));
 	else
 		channel->writing = true;
 }
@@ -395,20 +439,12 @@ give_room(uv_handle_t *handle, size_t suggested, uv_buf_t *room)
 }
 
 static void
-take_input(uv_stream_t *stream, ssize_t n, const uv_buf_t *room)
+take_frames(struct channel *channel, const uint8_t *data, size_t len)
 {
-	struct channel *channel = stream->data;
 	ssize_t		used;
 
-	if (n == 0 || channel->state != CHANNEL_UP)
-		return;
-	if (n < 0)
-	{
-		go_down(channel, n == UV_EOF ? "the server closed the connection" : uv_strerror((int) n));
-		return;
-	}
 	channel->in_session = true;
-	used = nghttp2_session_mem_recv(channel->session, (const uint8_t *) room->base, (size_t) n);
+	used = nghttp2_session_mem_recv(channel->session, data, len);
 	channel->in_session = false;
 	if (channel->state != CHANNEL_UP)
 		return;
@@ -417,8 +453,69 @@ take_input(uv_stream_t *stream, ssize_t n, const uv_buf_t *room)
 				? "the server does not speak HTTP/2" : nghttp2_strerror((int) used));
 	else if (channel->goodbye && channel->exchanges == NULL)
 		go_down(channel, "the server said goodbye");
+}
+
+static void go_up(struct channel *channel);
+
+/* The handshake is over; was h2 agreed on? */
+static void
+secured(struct channel *channel)
+{
+	const unsigned char *protocol;
+	unsigned	len;
+
+	SSL_get0_alpn_selected(tls_ssl(channel->tls), &protocol, &len);
+	if (len == 2 && memcmp(protocol, "h2", 2) == 0)
+		go_up(channel);
 	else
+		lose(channel, "the server speaks TLS, but no HTTP/2 in it");
+}
+
+static void
+take_sealed(struct channel *channel, const uint8_t *data, size_t len)
+{
+	uint8_t		plain[16384];
+	enum tls_event event;
+	size_t		n;
+
+	tls_feed(channel->tls, data, len);
+	do
+	{
+		event = tls_read(channel->tls, plain, sizeof(plain), &n);
+		if (event == TLS_READY)
+			secured(channel);
+		else if (event == TLS_DATA)
+			take_frames(channel, plain, n);
+	} while ((event == TLS_READY || event == TLS_DATA) && is_connected(channel));
+	if (!is_connected(channel))
+		return;
+	flush(channel);
+	if (event == TLS_EOF)
+		lose(channel, "the server closed the connection");
+	else if (event == TLS_FAILED)
+		lose(channel, tls_failure(channel->tls));
+}
+
+static void
+take_input(uv_stream_t *stream, ssize_t n, const uv_buf_t *room)
+{
+	struct channel *channel = stream->data;
+	const uint8_t *data = (const uint8_t *) room->base;
+
+	if (n == 0 || !is_connected(channel))
+		return;
+	if (n == UV_EOF)
+		lose(channel, channel->state == CHANNEL_UP ? "the server closed the connection"
+			 : "the server closed the connection in the TLS handshake; does it speak TLS?");
+	else if (n < 0)
+		lose(channel, uv_strerror((int) n));
+	else if (channel->tls != NULL)
+		take_sealed(channel, data, (size_t) n);
+	else
+	{
+		take_frames(channel, data, (size_t) n);
 		flush(channel);
+	}
 }
 
 /* ---- connecting ---- */
@@ -428,10 +525,11 @@ tick(uv_timer_t *timer)
 {
 	struct channel *channel = timer->data;
 
-	if (channel->state == CHANNEL_CONNECTING)
+	if (channel->state == CHANNEL_CONNECTING || channel->state == CHANNEL_SECURING)
 	{
 		snprintf(channel->failure, sizeof(channel->failure), "no answer within %d seconds",
 				 CONNECT_TIMEOUT_MS / 1000);
+		channel->state = CHANNEL_CONNECTING;
 		close_socket(channel);
 	}
 	else if (channel->state == CHANNEL_UP && channel->pinged)
@@ -442,6 +540,40 @@ tick(uv_timer_t *timer)
 		nghttp2_submit_ping(channel->session, NGHTTP2_FLAG_NONE, NULL);
 		flush(channel);
 	}
+}
+
+static void
+go_up(struct channel *channel)
+{
+	channel->state = CHANNEL_UP;
+	uv_timer_start(&channel->timer, tick, PING_MS, PING_MS);
+	start_session(channel);
+	channel->events->up(channel->arg);
+	flush(channel);
+}
+
+/* Begin the handshake: the server's certificate must name the host, or whom we were told. */
+static void
+secure(struct channel *channel)
+{
+	static const unsigned char h2[] = "\x02h2";
+	const char *name = channel->security->server_name != NULL ? channel->security->server_name : channel->host;
+	struct in6_addr address;
+	SSL		   *ssl;
+
+	channel->state = CHANNEL_SECURING;
+	channel->tls = tls_open(channel->security->context, false);
+	ssl = tls_ssl(channel->tls);
+	SSL_set_alpn_protos(ssl, h2, sizeof(h2) - 1);
+	if (inet_pton(AF_INET, name, &address) == 1 || inet_pton(AF_INET6, name, &address) == 1)
+		X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name);
+	else
+	{
+		SSL_set_tlsext_host_name(ssl, name);
+		SSL_set1_host(ssl, name);
+	}
+	tls_greet(channel->tls);
+	flush(channel);
 }
 
 static void
@@ -457,13 +589,12 @@ connected(uv_connect_t *connector, int status)
 		close_socket(channel);
 		return;
 	}
-	channel->state = CHANNEL_UP;
 	uv_tcp_nodelay(&channel->socket, 1);
-	uv_timer_start(&channel->timer, tick, PING_MS, PING_MS);
-	start_session(channel);
 	uv_read_start((uv_stream_t *) &channel->socket, give_room, take_input);
-	channel->events->up(channel->arg);
-	flush(channel);
+	if (channel->security->context != NULL)
+		secure(channel);
+	else
+		go_up(channel);
 }
 
 static void
@@ -478,6 +609,8 @@ try_next_address(struct channel *channel)
 		go_down(channel, channel->failure);
 		return;
 	}
+	tls_free(channel->tls);
+	channel->tls = NULL;
 	uv_tcp_init(channel->loop, &channel->socket);
 	channel->socket.data = channel;
 	channel->socket_open = true;
@@ -525,8 +658,8 @@ resolve_failed(uv_timer_t *timer)
 }
 
 struct channel *
-channel_open(uv_loop_t *loop, const char *host, const char *port, size_t max_reply,
-			 const struct channel_events *events, void *arg)
+channel_open(uv_loop_t *loop, const char *host, const char *port, const struct security *security,
+			 size_t max_reply, const struct channel_events *events, void *arg)
 {
 	struct channel *channel = xcalloc(1, sizeof(*channel));
 	const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
@@ -536,6 +669,7 @@ channel_open(uv_loop_t *loop, const char *host, const char *port, size_t max_rep
 	channel->loop = loop;
 	channel->events = events;
 	channel->arg = arg;
+	channel->security = security;
 	channel->max_reply = max_reply;
 	channel->host = xstrdup(host);
 	channel->port = xstrdup(port);
@@ -583,15 +717,17 @@ channel_leaving(const struct channel *channel)
 void
 channel_send(struct channel *channel, struct exchange *exchange)
 {
+	const char *authorization = channel->security->authorization;
 	const nghttp2_nv headers[] = {
 		HEADER(":method", "POST"),
-		HEADER(":scheme", "http"),
+		HEADER(":scheme", channel->tls != NULL ? "https" : "http"),
 		HEADER(":path", exchange->path),
 		HEADER(":authority", channel->authority),
 		HEADER("te", "trailers"),
 		HEADER("content-type", "application/grpc"),
 		HEADER("wiggle-partial", "allow"),
-		HEADER("user-agent", "wiggle/" WIGGLE_VERSION)
+		HEADER("user-agent", "wiggle/" WIGGLE_VERSION),
+		HEADER("authorization", authorization != NULL ? authorization : "")
 	};
 	nghttp2_data_provider body = {
 		.source.ptr = exchange,
@@ -603,12 +739,14 @@ channel_send(struct channel *channel, struct exchange *exchange)
 	exchange->http_status = 0;
 	exchange->grpc_status = -1;
 	exchange->not_grpc = false;
+	exchange->why = NULL;
 	buf_reset(&exchange->grpc_message);
 	buf_reset(&exchange->missing);
 	buf_free(&exchange->reply.body);
 	memset(&exchange->reply, 0, sizeof(exchange->reply));
 	id = nghttp2_submit_request(channel->session, NULL, headers,
-								sizeof(headers) / sizeof(headers[0]), &body, exchange);
+								sizeof(headers) / sizeof(headers[0]) - (authorization == NULL ? 1 : 0), &body,
+								exchange);
 	if (id < 0)
 		abort();
 	exchange->stream_id = id;

@@ -2,8 +2,8 @@
  * channel.h
  *	  One HTTP/2 connection to a server and the exchanges on it.
  *
- * Plain sockets on a libuv loop; nghttp2 sees bytes only. A channel resolves the
- * name, tries one address after the other, and is then up until it is down; it
+ * Sockets on a libuv loop, plain or in TLS; nghttp2 sees bytes only. A channel resolves
+ * the name, tries one address after the other, and is then up until it is down; it
  * never reconnects (client.h does, with a new channel). Callbacks run on the loop,
  * some of them while nghttp2 is at work: they may start and reset exchanges and
  * close the channel, all of which takes effect after they return.
@@ -19,6 +19,7 @@
 
 #include "buf.h"
 #include "grpc_frame.h"
+#include "security.h"
 
 struct channel;
 
@@ -42,6 +43,7 @@ struct exchange
 	struct buf	grpc_message;	/* as on the wire; the owner frees it */
 	struct buf	missing;		/* shards that the answer lacks, as on the wire; the owner frees it */
 	bool		not_grpc;		/* the response was not application/grpc */
+	const char *why;			/* why the connection ended, while finished runs; or NULL */
 };
 
 /* How the stream of an exchange ended. */
@@ -63,10 +65,10 @@ struct channel_events
 	void		(*finished) (void *arg, struct exchange *exchange, enum exchange_end end);
 };
 
-/* Start connecting. max_reply bounds one reply's message. */
+/* Start connecting. max_reply bounds one reply's message; *security stays the caller's. */
 extern struct channel *channel_open(uv_loop_t *loop, const char *host, const char *port,
-									size_t max_reply, const struct channel_events *events,
-									void *arg);
+									const struct security *security, size_t max_reply,
+									const struct channel_events *events, void *arg);
 
 /* Can new exchanges be started: is it up and has the server not said goodbye? */
 extern bool channel_usable(const struct channel *channel);

@@ -46,6 +46,7 @@ struct client_call
 struct client
 {
 	uv_loop_t  *loop;
+	const struct security *security;
 	char	   *host;
 	char	   *port;
 	char	   *server;
@@ -278,8 +279,9 @@ exchange_finished(void *arg, struct exchange *exchange, enum exchange_end end)
 			unheard(call, exchange->sent > 0, "the connection was lost");
 			break;
 		case EXCHANGE_UNHEARD:
-			unheard(call, exchange->sent > 0, "the connection was lost before a word of gRPC was said;"
-					" is it wiggle-proxy's port?");
+			unheard(call, exchange->sent > 0, client->security->context != NULL ? exchange->why
+					: "the connection was lost before a word of gRPC was said; is it wiggle-proxy's port,"
+					" and without TLS (--tls)?");
 			break;
 	}
 	if (!client->freed)
@@ -343,7 +345,7 @@ static const struct channel_events events = {
 static void
 open_channel(struct client *client)
 {
-	client->channel = channel_open(client->loop, client->host, client->port,
+	client->channel = channel_open(client->loop, client->host, client->port, client->security,
 								   MAX_REPLY_BYTES, &events, client);
 	client->channels = xrealloc(client->channels,
 								(client->nchannels + 1) * sizeof(struct channel *));
@@ -442,7 +444,7 @@ arm(struct client *client)
 /* ---- the interface ---- */
 
 struct client *
-client_new(uv_loop_t *loop, const char *server, const char **problem)
+client_new(uv_loop_t *loop, const char *server, const struct security *security, const char **problem)
 {
 	struct client *client = xcalloc(1, sizeof(*client));
 	struct buf	name = BUF_INIT;
@@ -454,6 +456,7 @@ client_new(uv_loop_t *loop, const char *server, const char **problem)
 		return NULL;
 	}
 	client->loop = loop;
+	client->security = security;
 	client->max_attempts = environment_number("WIGGLE_RPC_MAX_ATTEMPTS", DEFAULT_ATTEMPTS);
 	client->delay_ms = (uint64_t) environment_number("WIGGLE_RPC_RETRY_DELAY_MILLIS",
 													 DEFAULT_DELAY_MS);

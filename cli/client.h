@@ -19,6 +19,7 @@
 #include <uv.h>
 
 #include "grpc_status.h"
+#include "security.h"
 
 struct client;
 struct client_call;
@@ -47,9 +48,11 @@ struct client_options
 
 /*
  * server is "host:port", "host" or "[v6]:port", with any "scheme://" before it
- * ignored. NULL with a message in *problem (static) when it is neither.
+ * ignored. NULL with a message in *problem (static) when it is neither. *security
+ * must outlive the client.
  */
-extern struct client *client_new(uv_loop_t *loop, const char *server, const char **problem);
+extern struct client *client_new(uv_loop_t *loop, const char *server, const struct security *security,
+								 const char **problem);
 
 /* Give up whatever is under way, without callbacks, and close. */
 extern void client_free(struct client *client);

@@ -14,6 +14,7 @@
 
 static const struct option global_options[] = {
 	{"server", 's', "HOST:PORT", "the proxy to talk to; default $WIGGLE_URL, else " DEFAULT_SERVER},
+	SECURITY_OPTIONS,
 	{"json", 0, NULL, "print JSON for programs instead of text for people"},
 	{"help", 'h', NULL, "say what there is to say and end"},
 	{NULL, 0, NULL, NULL}
@@ -121,6 +122,12 @@ print_help(void)
 		   "\n"
 		   "Environment:\n"
 		   "  WIGGLE_URL                     the proxy, host:port; any scheme:// is ignored\n"
+		   "  WIGGLE_API_KEY                 the key that calls present\n"
+		   "  WIGGLE_TLS                     true: speak TLS, as --tls\n"
+		   "  WIGGLE_TLS_TRUSTSTORE, WIGGLE_TLS_KEYSTORE, WIGGLE_TLS_KEY,\n"
+		   "  WIGGLE_TLS_SERVER_NAME         as the options; files are PEM or PKCS#12\n"
+		   "  WIGGLE_TLS_KEYSTORE_PASSWORD, WIGGLE_TLS_TRUSTSTORE_PASSWORD\n"
+		   "                                 their passwords\n"
 		   "  WIGGLE_RPC_MAX_ATTEMPTS        how often a call is made when the server is\n"
 		   "                                 unavailable (5)\n"
 		   "  WIGGLE_RPC_RETRY_DELAY_MILLIS  the pause before the second one, doubled for each\n"
@@ -159,6 +166,21 @@ find_command(const char *name)
 	return NULL;
 }
 
+/* Is it a global option whose value is the next word? */
+static bool
+takes_value(const char *word)
+{
+	for (const struct option *o = global_options; o->name != NULL; o++)
+	{
+		if (o->value == NULL)
+			continue;
+		if (strncmp(word, "--", 2) == 0 ? strcmp(word + 2, o->name) == 0
+			: o->letter != 0 && word[1] == o->letter && word[2] == '\0')
+			return true;
+	}
+	return false;
+}
+
 /*
  * Where the command's name stands: the first word that is no option and no
  * global option's value. 0 when there is none.
@@ -170,7 +192,7 @@ command_position(int argc, char *const *argv)
 	{
 		if (argv[i][0] != '-')
 			return i;
-		if (strcmp(argv[i], "--server") == 0 || strcmp(argv[i], "-s") == 0)
+		if (takes_value(argv[i]))
 			i++;
 	}
 	return 0;
@@ -181,7 +203,8 @@ run_command(const struct command *command, const struct arguments *args)
 {
 	const char *environment = getenv("WIGGLE_URL");
 	struct session session = {0};
-	const char *problem;
+	const char *problem = NULL;
+	struct wig_error err;
 	enum exit_status status = EXIT_USAGE;
 
 	session.json = options_has(args, "json");
@@ -190,9 +213,10 @@ run_command(const struct command *command, const struct arguments *args)
 		session.server = environment != NULL && *environment != '\0' ? environment : DEFAULT_SERVER;
 	if (uv_loop_init(&session.loop) != 0)
 		return complain_text(EXIT_UNREACHABLE, "cannot set up an event loop");
-	if (command->calls)
-		session.client = client_new(&session.loop, session.server, &problem);
-	if (command->calls && session.client == NULL)
+	if (command->calls && !security_read(args, &session.security, &err))
+		complain(EXIT_USAGE, NULL, &err);
+	else if (command->calls && (session.client = client_new(&session.loop, session.server, &session.security,
+															 &problem)) == NULL)
 		complain_text(EXIT_USAGE, "%s, got '%s'", problem, session.server);
 	else
 		status = command->run(&session, args);

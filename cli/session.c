@@ -156,4 +156,5 @@ session_end(struct session *session)
 	while (uv_run(&session->loop, UV_RUN_DEFAULT) != 0)
 		;
 	uv_loop_close(&session->loop);
+	security_free(&session->security);
 }

@@ -25,6 +25,7 @@ struct session
 	bool		json;			/* --json */
 	const char *server;			/* as given, or the default */
 	const char *subject;		/* the instance that calls are about, for messages; or NULL */
+	struct security security;
 	uv_loop_t	loop;
 	struct client *client;		/* NULL for commands that call no server */
 	bool		ended;

@@ -41,6 +41,7 @@ struct setting
 static const char *const log_levels[] = {"debug", "info", "warn", "error", NULL};
 static const char *const log_formats[] = {"text", "json", NULL};
 static const char *const replica_fallbacks[] = {"primary", "fail", NULL};
+static const char *const client_auth[] = {"required", "optional", NULL};
 static const char *const schema_modes[] = {"apply", "verify", NULL};
 static const char *const no_or_yes[] = {"false", "true", NULL};
 
@@ -64,6 +65,19 @@ static const struct setting settings[] = {
 	TEXT("node-name", node_name, "", .help = "this process's name in answers and logs; default: the host's name"),
 	CHOICE("log-level", log_level, LOG_LEVEL_INFO, log_levels, "least level that is logged"),
 	CHOICE("log-format", log_format, LOG_FORMAT_TEXT, log_formats, "form of the lines on standard error"),
+
+	TEXT("tls-keystore", tls_keystore, "",
+		 .help = "certificate, chain and private key of both ports, PEM or PKCS#12, which turns TLS on; unset = plaintext"),
+	TEXT("tls-keystore-password", tls_keystore_password, "", .secret = true,
+		 .help = "password for WIGGLE_TLS_KEYSTORE and WIGGLE_TLS_KEY"),
+	TEXT("tls-key", tls_key, "", .help = "the private key (PEM), when it is not in WIGGLE_TLS_KEYSTORE"),
+	TEXT("tls-truststore", tls_truststore, "",
+		 .help = "authorities whose certificates clients must present (mTLS), PEM or PKCS#12"),
+	TEXT("tls-truststore-password", tls_truststore_password, "", .secret = true,
+		 .help = "password for WIGGLE_TLS_TRUSTSTORE"),
+	CHOICE("tls-client-auth", tls_client_auth, TLS_CLIENT_REQUIRED, client_auth,
+		   "with WIGGLE_TLS_TRUSTSTORE: whether a client may come without a certificate"),
+	NUMBER("tls-handshake-millis", tls_handshake_ms, 10000, 100, 600000, "ms", "longest time of a TLS handshake"),
 
 	TEXT("storage-topology", storage_topology, "",
 		 .help = "the shards: path of a JSON document, or the document itself when it begins with '{'"),
@@ -295,10 +309,26 @@ read_flag(int argc, char *const *argv, int *at, struct wig_error *err)
 	return set(s, from, value, err);
 }
 
+static bool
+check_tls(struct wig_error *err)
+{
+	const char *without = *config.tls_key != '\0' ? "WIGGLE_TLS_KEY" :
+		*config.tls_truststore != '\0' ? "WIGGLE_TLS_TRUSTSTORE" : NULL;
+
+	if (*config.tls_keystore == '\0' && without != NULL)
+		return wig_fail(err, "%s is set, but not WIGGLE_TLS_KEYSTORE, which turns TLS on", without);
+	if (*config.tls_truststore == '\0' && config.tls_client_auth == TLS_CLIENT_OPTIONAL)
+		return wig_fail(err, "WIGGLE_TLS_CLIENT_AUTH is optional, but WIGGLE_TLS_TRUSTSTORE, which says whose"
+						" certificates hold, is not set");
+	return true;
+}
+
 /* What no single range can say. */
 static bool
 check_together(struct wig_error *err)
 {
+	if (!check_tls(err))
+		return false;
 	if (config.max_request_bytes < 2 * config.max_message_bytes)
 		return wig_fail(err, "WIGGLE_MAX_REQUEST_BYTES must be at least twice WIGGLE_MAX_MESSAGE_BYTES (%lld)",
 						(long long) config.max_message_bytes);
@@ -337,6 +367,18 @@ config_load(int argc, char *const *argv, struct wig_error *err)
 	return CONFIG_RUN;
 }
 
+/* Those of the wiggle command are often set for both. */
+static bool
+is_clients(const char *name, size_t len)
+{
+	static const char *const names[] = {"WIGGLE_URL", "WIGGLE_API_KEY", "WIGGLE_TLS", "WIGGLE_TLS_SERVER_NAME"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strlen(names[i]) == len && memcmp(names[i], name, len) == 0)
+			return true;
+	return strncmp(name, "WIGGLE_RPC_", 11) == 0;
+}
+
 void
 config_foreign(struct buf *out)
 {
@@ -354,9 +396,7 @@ config_foreign(struct buf *out)
 			if (strlen(name) == len && memcmp(name, *entry, len) == 0)
 				break;
 		}
-		/* those of the wiggle command are often set for both */
-		if (i == SETTINGS && !(len == 10 && memcmp(*entry, "WIGGLE_URL", 10) == 0) &&
-			strncmp(*entry, "WIGGLE_RPC_", 11) != 0)
+		if (i == SETTINGS && !is_clients(*entry, len))
 			buf_printf(out, "%s%.*s", out->len > 0 ? ", " : "", (int) len, *entry);
 	}
 }
@@ -411,7 +451,8 @@ config_help(struct buf *out)
 	buf_text(out,
 			 "\n"
 			 "Signals\n"
-			 "  SIGHUP has the topology document read again, which also happens when it changes.\n"
+			 "  SIGHUP has the topology document and the certificates read again, which also\n"
+			 "  happens when they change.\n"
 			 "  SIGTERM and SIGINT end the process after the calls in flight; a second one\n"
 			 "  skips the wait.\n"
 			 "\n"

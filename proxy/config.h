@@ -22,6 +22,12 @@ enum schema_mode
 	SCHEMA_VERIFY				/* refuse a shard that is not as expected */
 };
 
+enum tls_client_auth
+{
+	TLS_CLIENT_REQUIRED,		/* with a truststore: no connection without a certificate */
+	TLS_CLIENT_OPTIONAL
+};
+
 enum migrate_only
 {
 	MIGRATE_ONLY_FALSE,
@@ -38,6 +44,15 @@ struct config
 	const char *node_name;		/* WIGGLE_NODE_NAME; default: the host's name */
 	int64_t		log_level;		/* WIGGLE_LOG_LEVEL: enum log_level */
 	int64_t		log_format;		/* WIGGLE_LOG_FORMAT: enum log_format */
+
+	/* TLS; "" = not set */
+	const char *tls_keystore;	/* WIGGLE_TLS_KEYSTORE: PEM or PKCS#12; "" = plaintext */
+	const char *tls_keystore_password;	/* WIGGLE_TLS_KEYSTORE_PASSWORD */
+	const char *tls_key;		/* WIGGLE_TLS_KEY: PEM, when it is not in the keystore */
+	const char *tls_truststore; /* WIGGLE_TLS_TRUSTSTORE: whose clients' certificates hold */
+	const char *tls_truststore_password;	/* WIGGLE_TLS_TRUSTSTORE_PASSWORD */
+	int64_t		tls_client_auth;	/* WIGGLE_TLS_CLIENT_AUTH: enum tls_client_auth */
+	int64_t		tls_handshake_ms;	/* WIGGLE_TLS_HANDSHAKE_MILLIS */
 
 	/* the databases; "" = not set */
 	const char *storage_topology;	/* WIGGLE_STORAGE_TOPOLOGY: path or JSON */

@@ -19,6 +19,7 @@
 #include "h2.h"
 #include "log.h"
 #include "metrics.h"
+#include "tls_server.h"
 
 #define READ_BYTES			65536
 #define SEND_BYTES			262144
@@ -130,6 +131,13 @@ conn_doom(struct conn *conn, const char *reason)
 }
 
 static void
+free_conn(struct conn *conn)
+{
+	tls_free(conn->tls);
+	free(conn);
+}
+
+static void
 on_closed(uv_handle_t *handle)
 {
 	struct conn *conn = handle->data;
@@ -138,7 +146,7 @@ on_closed(uv_handle_t *handle)
 	metric_set(open_gauge, nconns);
 	conn->closed = true;
 	if (!conn->dirty)
-		free(conn);
+		free_conn(conn);
 }
 
 static void
@@ -194,6 +202,19 @@ on_shutdown(uv_shutdown_t *request, int status)
 	free(request);
 }
 
+/* As much of the goodbye as the socket takes: nobody waits for it. */
+static void
+say_goodbye(struct conn *conn)
+{
+	struct buf *sealed = tls_sealed(conn->tls);
+	uv_buf_t	buf;
+
+	tls_goodbye(conn->tls);
+	buf = uv_buf_init((char *) sealed->data, (unsigned) sealed->len);
+	if (sealed->len > 0)
+		uv_try_write((uv_stream_t *) &conn->tcp, &buf, 1);
+}
+
 /*
  * Everything is sent. Closing a socket that still has bytes to read resets the
  * connection, which could overtake our last answers or the reason of the end: say
@@ -205,6 +226,8 @@ linger(struct conn *conn)
 	uv_shutdown_t *request = xmalloc(sizeof(*request));
 
 	end_session(conn);
+	if (conn->tls != NULL)
+		say_goodbye(conn);
 	conn->lingering = true;
 	if (uv_shutdown(request, (uv_stream_t *) &conn->tcp, on_shutdown) != 0)
 	{
@@ -245,17 +268,13 @@ write_rest(struct conn *conn, const uint8_t *data, size_t len)
 	}
 }
 
-/* Pull, write; true when more may be had in the same way at once. */
+/* Write what the socket takes and keep the rest; true when it took all. */
 static bool
-write_some(struct conn *conn)
+write_out(struct conn *conn, const uint8_t *out, size_t len)
 {
-	static uint8_t out[SEND_BYTES];
-	size_t		len = h2_send(conn, out, sizeof(out));
 	uv_buf_t	buf = uv_buf_init((char *) out, (unsigned) len);
 	int			written;
 
-	if (len == 0)
-		return false;
 	written = uv_try_write((uv_stream_t *) &conn->tcp, &buf, 1);
 	if (written == UV_EAGAIN)
 		written = 0;
@@ -273,7 +292,43 @@ write_some(struct conn *conn)
 		write_rest(conn, out + written, len - (size_t) written);
 		return false;
 	}
-	return sizeof(out) - len < H2_FRAME_ROOM;
+	return true;
+}
+
+/* The same in TLS, with what the session itself has to say. */
+static bool
+write_sealed(struct conn *conn, const uint8_t *out, size_t len)
+{
+	struct buf *sealed = tls_sealed(conn->tls);
+	bool		all;
+
+	if (len > 0 && !tls_write(conn->tls, out, len))
+		conn_doom(conn, tls_failure(conn->tls));
+	all = sealed->len == 0 || write_out(conn, sealed->data, sealed->len);
+	tls_sent(conn->tls);
+	return all;
+}
+
+/* May frames of HTTP/2 go out? Not before bytes came that may be the like. */
+static bool
+may_speak(const struct conn *conn)
+{
+	return conn->heard && (conn->tls == NULL || tls_ready(conn->tls));
+}
+
+/* Pull, write; true when more may be had in the same way at once. */
+static bool
+write_some(struct conn *conn)
+{
+	static uint8_t out[SEND_BYTES];
+	size_t		len = may_speak(conn) ? h2_send(conn, out, sizeof(out)) : 0;
+	bool		all;
+
+	if (conn->tls != NULL)
+		all = write_sealed(conn, out, len);
+	else
+		all = len == 0 || write_out(conn, out, len);
+	return all && sizeof(out) - len < H2_FRAME_ROOM;
 }
 
 static void
@@ -295,7 +350,12 @@ look_for_greeting(struct deadline *d)
 {
 	struct conn *conn = deadline_owner(d, struct conn, greeting);
 
-	if (!conn->greeted)
+	if (conn->tls != NULL && !tls_ready(conn->tls))
+	{
+		tls_server_failed();
+		conn_doom(conn, "the TLS handshake was not over in time (WIGGLE_TLS_HANDSHAKE_MILLIS)");
+	}
+	else if (!conn->greeted)
 		conn_doom(conn, "no HTTP/2 greeting came in time");
 }
 
@@ -306,7 +366,7 @@ flush(struct conn *conn)
 
 	if (conn->closing || conn->lingering)
 		return;
-	while (conn->heard && conn->writing == 0 && write_some(conn))
+	while (conn->writing == 0 && write_some(conn))
 	{
 		if (++rounds == SEND_ROUNDS)
 		{
@@ -366,7 +426,7 @@ flush_dirty(void)
 			batch = conn->next_dirty;
 			conn->dirty = false;
 			if (conn->closed)
-				free(conn);
+				free_conn(conn);
 			else
 				flush(conn);
 		}
@@ -426,27 +486,91 @@ is_http1(const char *data, size_t len)
 		memcmp(end - sizeof(version), version, sizeof(version) - 1) == 0;
 }
 
-/* Someone speaks HTTP/1 to us: an answer that a person can read. */
+/* Someone speaks plain HTTP/1 to us: an answer that a person can read. */
 static void
 refuse_http1(struct conn *conn)
 {
-	static const char text[] =
+	static const char in_plaintext[] =
 		"HTTP/1.1 505 HTTP Version Not Supported\r\n"
 		"Content-Type: text/plain\r\n"
 		"Content-Length: 116\r\n"
 		"Connection: close\r\n"
 		"\r\n"
 		"This port speaks HTTP/2 without TLS: gRPC, and JSON. HTTP/1 for JSON, health and metrics is on the dashboard port.\r\n";
-	uv_buf_t	buf = uv_buf_init((char *) text, sizeof(text) - 1);
+	static const char in_tls[] =
+		"HTTP/1.1 400 Bad Request\r\n"
+		"Content-Type: text/plain\r\n"
+		"Content-Length: 33\r\n"
+		"Connection: close\r\n"
+		"\r\n"
+		"This port speaks HTTP/2 in TLS.\r\n";
+	uv_buf_t	buf = conn->tls == NULL ? uv_buf_init((char *) in_plaintext, sizeof(in_plaintext) - 1)
+		: uv_buf_init((char *) in_tls, sizeof(in_tls) - 1);
 
 	uv_try_write((uv_stream_t *) &conn->tcp, &buf, 1);
+}
+
+static void
+receive(struct conn *conn, const uint8_t *data, size_t len)
+{
+	const char *reason = NULL;
+
+	if (h2_receive(conn, data, len, &reason))
+		return;
+	if (!conn->heard && conn->tls == NULL && is_http1((const char *) data, len))
+		refuse_http1(conn);
+	else if (conn->heard)
+		h2_calm_down(conn);
+	conn_doom(conn, reason);
+}
+
+/* Bytes of TLS, as long as nothing is wrong with what is in them. */
+static void
+receive_sealed(struct conn *conn, const uint8_t *data, size_t len)
+{
+	static uint8_t plain[READ_BYTES];
+	enum tls_event event;
+	size_t		n;
+
+	tls_feed(conn->tls, data, len);
+	do
+	{
+		event = tls_read(conn->tls, plain, sizeof(plain), &n);
+		if (event == TLS_DATA)
+			receive(conn, plain, n);
+		else if (event == TLS_READY)
+			deadline_set(&conn->greeting, loop_now() + GREETING_MS, look_for_greeting);
+	} while ((event == TLS_DATA || event == TLS_READY) && conn->doomed == NULL);
+	conn_mark_dirty(conn);
+	if (event == TLS_EOF)
+		close_now(conn);
+	else if (event == TLS_FAILED)
+	{
+		tls_server_failed();
+		conn_doom(conn, tls_failure(conn->tls));
+	}
+}
+
+/* The first bytes tell who does not speak TLS. */
+static bool
+is_plaintext(struct conn *conn, const char *data, size_t len)
+{
+	if (conn->hello || tls_server_hello((const uint8_t *) data, len))
+	{
+		conn->hello = true;
+		return false;
+	}
+	tls_server_failed();
+	if (is_http1(data, len))
+		refuse_http1(conn);
+	conn_doom(conn, "a plaintext client on the TLS port");
+	return true;
 }
 
 static void
 on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
 {
 	struct conn *conn = stream->data;
-	const char *reason = NULL;
 
 	if (nread == 0)
 		return;
@@ -458,13 +582,10 @@ on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
 	if (conn->lingering || conn->doomed != NULL)
 		return;
 	metric_add(bytes_in, nread);
-	if (h2_receive(conn, (const uint8_t *) buf->base, (size_t) nread, &reason))
-		return;
-	if (!conn->heard && is_http1(buf->base, (size_t) nread))
-		refuse_http1(conn);
-	else if (conn->heard)
-		h2_calm_down(conn);
-	conn_doom(conn, reason);
+	if (conn->tls == NULL)
+		receive(conn, (const uint8_t *) buf->base, (size_t) nread);
+	else if (!is_plaintext(conn, buf->base, (size_t) nread))
+		receive_sealed(conn, (const uint8_t *) buf->base, (size_t) nread);
 }
 
 static void
@@ -527,8 +648,11 @@ conn_accept(uv_stream_t *server)
 	if (conns != NULL)
 		conns->prev = conn;
 	conns = conn;
+	if (tls_server_on())
+		conn->tls = tls_server_accept(TLS_PORT_CALLS);
 	h2_open(conn);
-	deadline_set(&conn->greeting, loop_now() + GREETING_MS, look_for_greeting);
+	deadline_set(&conn->greeting, loop_now() + (conn->tls != NULL ? (uint64_t) config.tls_handshake_ms : GREETING_MS),
+				 look_for_greeting);
 	start_reading(conn);
 }
 

@@ -16,6 +16,7 @@
 
 #include "buf.h"
 #include "loop.h"
+#include "tls.h"
 
 struct call;
 
@@ -36,11 +37,13 @@ struct conn
 	bool		lingering;		/* our last byte is out, waiting for the client's end */
 	bool		closing;		/* uv_close was called */
 	bool		closed;			/* and is done: freed by the flush that finds it */
+	bool		hello;			/* its first byte began TLS */
 	bool		heard;			/* bytes came that may be HTTP/2: our SETTINGS may go out */
 	bool		greeted;		/* the client's first SETTINGS came */
 	bool		paused;			/* not read while the client takes nothing */
 	const char *doomed;			/* why it is to be closed, or NULL */
 
+	struct tls *tls;			/* NULL: plaintext */
 	nghttp2_session *session;
 	struct call *calls;			/* every stream that is not closed */
 	int			ncalls;
@@ -55,7 +58,7 @@ struct conn
 	uint8_t    *write_data;
 	uint64_t	progress_at;	/* when the client last took something */
 	struct deadline stall;		/* set while something is unsent; then the linger's */
-	struct deadline greeting;	/* for the client's first SETTINGS */
+	struct deadline greeting;	/* for the TLS handshake, then for the client's first SETTINGS */
 
 	enum
 	{

@@ -12,9 +12,11 @@
 #include "health.h"
 #include "http.h"
 #include "http_call.h"
+#include "http_tls.h"
 #include "log.h"
 #include "loop.h"
 #include "metrics.h"
+#include "tls_server.h"
 
 #define HTTP_CONNECTIONS	(HTTP_CALLS + 64)	/* pages are served beside all calls */
 #define HTTP_TIMEOUT_S		10
@@ -140,33 +142,64 @@ on_readable(uv_poll_t *handle_, int status, int events)
 	run(NULL);
 }
 
+/* Without a port of its own the daemon gets its connections from the tunnels of TLS. */
+static void
+start_daemon(const struct sockaddr_storage *addr)
+{
+	unsigned	flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME;
+
+	if (tls_server_on())
+		flags |= MHD_USE_NO_LISTEN_SOCKET;
+	else if (addr->ss_family == AF_INET6)
+		flags |= MHD_USE_DUAL_STACK;
+	httpd = MHD_start_daemon(flags, (uint16_t) config.dashboard_port, NULL, NULL, handle, NULL,
+							 MHD_OPTION_SOCK_ADDR, (const struct sockaddr *) addr,
+							 MHD_OPTION_CONNECTION_LIMIT, HTTP_CONNECTIONS,
+							 MHD_OPTION_CONNECTION_TIMEOUT, HTTP_TIMEOUT_S,
+							 MHD_OPTION_NOTIFY_COMPLETED, http_call_completed, NULL,
+							 MHD_OPTION_END);
+}
+
+static void
+add_connection(int fd)
+{
+	const struct sockaddr addr = {.sa_family = AF_UNIX};
+
+	MHD_add_connection(httpd, fd, &addr, sizeof(addr.sa_family));
+	wake();
+}
+
 bool
 http_open(struct wig_error *err)
 {
 	struct sockaddr_storage addr;
 	const union MHD_DaemonInfo *info;
+	int			port;
 
 	if (config.dashboard_port < 0)
 		return true;
 	if (!address_parse("WIGGLE_DASHBOARD_BIND", config.dashboard_bind, config.dashboard_port, &addr, err))
 		return false;
 	http_call_setup(wake);
-	httpd = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME |
-							 (addr.ss_family == AF_INET6 ? MHD_USE_DUAL_STACK : 0),
-							 (uint16_t) config.dashboard_port, NULL, NULL, handle, NULL,
-							 MHD_OPTION_SOCK_ADDR, (struct sockaddr *) &addr,
-							 MHD_OPTION_CONNECTION_LIMIT, HTTP_CONNECTIONS,
-							 MHD_OPTION_CONNECTION_TIMEOUT, HTTP_TIMEOUT_S,
-							 MHD_OPTION_NOTIFY_COMPLETED, http_call_completed, NULL,
-							 MHD_OPTION_END);
+	start_daemon(&addr);
 	if (httpd == NULL)
 		return wig_fail(err, "cannot listen on %s port %lld (WIGGLE_DASHBOARD_BIND, WIGGLE_DASHBOARD_PORT): %s",
 						config.dashboard_bind, (long long) config.dashboard_port, strerror(errno));
+	if (tls_server_on())
+	{
+		if (!http_tls_open((const struct sockaddr *) &addr, HTTP_CONNECTIONS, add_connection, &port, err))
+			return false;
+	}
+	else
+	{
+		info = MHD_get_daemon_info(httpd, MHD_DAEMON_INFO_BIND_PORT);
+		port = info->port;
+	}
 	info = MHD_get_daemon_info(httpd, MHD_DAEMON_INFO_EPOLL_FD);
 	uv_poll_init(loop_get(), &poll_handle, info->epoll_fd);
 	uv_poll_start(&poll_handle, UV_READABLE, on_readable);
-	info = MHD_get_daemon_info(httpd, MHD_DAEMON_INFO_BIND_PORT);
-	log_info("http", "health, metrics and JSON on %s port %u", config.dashboard_bind, (unsigned) info->port);
+	log_info("http", "health, metrics and JSON on %s port %d (%s)", config.dashboard_bind, port,
+			 tls_server_on() ? "HTTPS" : "HTTP");
 	return true;
 }
 
@@ -180,4 +213,5 @@ http_close(void)
 	uv_close((uv_handle_t *) &poll_handle, NULL);
 	MHD_stop_daemon(httpd);
 	httpd = NULL;
+	http_tls_close();
 }

@@ -14,10 +14,12 @@
 #include "drain.h"
 #include "grpc_header.h"
 #include "http_call.h"
+#include "http_tls.h"
 #include "log.h"
 #include "loop.h"
 #include "metrics.h"
 #include "stream.h"
+#include "tls_server.h"
 
 #define NAME_BYTES 64			/* longest name of a header field that has a meaning */
 
@@ -80,17 +82,22 @@ on_socket(uv_poll_t *handle, int status, int events)
 	give_up(handle->data);
 }
 
+static int
+socket_of(struct MHD_Connection *connection)
+{
+	return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+}
+
 /* The daemon does not look at a suspended connection's socket. */
 static enum MHD_Result
 suspend(struct request *request)
 {
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(request->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	int			fd = socket_of(request->connection);
 
 	MHD_suspend_connection(request->connection);
 	if (!request->watched)
 	{
-		if (uv_poll_init(loop_get(), &request->socket, info->connect_fd) != 0)
+		if (uv_poll_init(loop_get(), &request->socket, fd) != 0)
 		{
 			MHD_resume_connection(request->connection);
 			wake_daemon();
@@ -124,12 +131,21 @@ take_header(void *cls, enum MHD_ValueKind kind, const char *name, const char *va
 	return MHD_YES;
 }
 
+/* Probes come without a certificate, and calls as the setting says. */
+static bool
+lacks_certificate(const struct call *call)
+{
+	return tls_server_needs_peer() && (call->tls == NULL || tls_peer(call->tls) == NULL);
+}
+
 static struct request *
 open_request(struct MHD_Connection *connection, const char *path, const char *method)
 {
 	struct request *request = xcalloc(1, sizeof(*request));
 	struct call *call = stream_open(NULL, 0);
 
+	if (tls_server_on())
+		call->tls = http_tls_session(socket_of(connection));
 	request->connection = connection;
 	request->call = call;
 	call->answered = answered;
@@ -145,6 +161,8 @@ open_request(struct MHD_Connection *connection, const char *path, const char *me
 		stream_refuse(call, GRPC_RESOURCE_EXHAUSTED, 200, "too many calls wait for their answers; try again later");
 	else
 	{
+		if (lacks_certificate(call))
+			stream_refuse(call, GRPC_UNAUTHENTICATED, 200, "calls need a client certificate here");
 		stream_header(call, (const uint8_t *) ":method", 7, (const uint8_t *) method, strlen(method));
 		stream_header(call, (const uint8_t *) ":path", 5, (const uint8_t *) path, strlen(path));
 		MHD_get_connection_values(connection, MHD_HEADER_KIND, take_header, call);

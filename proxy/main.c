@@ -15,6 +15,7 @@
 #include "log.h"
 #include "loop.h"
 #include "signals.h"
+#include "tls_server.h"
 #include "work.h"
 
 #define EXIT_SETTINGS 2
@@ -62,8 +63,8 @@ on_opened(void)
 		return;
 	}
 	health_set(port_health, true, "open");
-	log_info("main", "Wiggle server '%s' on port %d (gRPC: plaintext, storage: %d shard%s)",
-			 config.node_name, listener_port(), shards, shards == 1 ? "" : "s");
+	log_info("main", "Wiggle server '%s' on port %d (gRPC: %s, storage: %d shard%s)",
+			 config.node_name, listener_port(), tls_server_mode(), shards, shards == 1 ? "" : "s");
 }
 
 static int
@@ -94,6 +95,13 @@ tell_foreign_settings(void)
 	buf_free(&names);
 }
 
+static void
+on_hangup(void)
+{
+	tls_server_reload();
+	work_reload();
+}
+
 int
 main(int argc, char **argv)
 {
@@ -113,7 +121,12 @@ main(int argc, char **argv)
 	loop_open();
 	health_open();
 	port_health = health_add("port");
-	signals_open(work_reload);
+	signals_open(on_hangup);
+	if (!tls_server_open(&err))
+	{
+		log_error("tls", "%s", err.message);
+		return EXIT_SETTINGS;
+	}
 	listener_setup();
 	conn_setup();
 	if (!work_start(on_opened, give_up, &err))

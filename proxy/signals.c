@@ -10,6 +10,7 @@
 
 static const int watched[] = {SIGTERM, SIGINT, SIGHUP};
 static uv_signal_t handles[sizeof(watched) / sizeof(watched[0])];
+static void (*hangup) (void);
 
 static void (*hangup) (void);
 

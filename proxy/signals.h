@@ -1,7 +1,7 @@
 /*
  * signals.h
- *	  SIGTERM and SIGINT begin the drain, SIGHUP has the topology read again;
- *	  SIGPIPE is ignored.
+ *	  SIGTERM and SIGINT begin the drain, SIGHUP has files read again; SIGPIPE is
+ *	  ignored.
  */
 #ifndef WIGGLE_PROXY_SIGNALS_H
 #define WIGGLE_PROXY_SIGNALS_H

@@ -200,6 +200,7 @@ stream_open(struct conn *conn, int32_t id)
 		call->protocol = PROTOCOL_CONNECT;
 		return call;
 	}
+	call->tls = conn->tls;
 	call->next = conn->calls;
 	if (conn->calls != NULL)
 		conn->calls->prev = call;

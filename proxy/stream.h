@@ -42,6 +42,7 @@ struct call
 	struct conn *conn;			/* NULL: HTTP/1 */
 	void		(*answered) (struct call *call);	/* HTTP/1: the reply is set */
 	void	   *carrier;		/* of answered() */
+	const struct tls *tls;		/* how the client came; NULL: in plaintext */
 	struct call *prev;			/* of the connection */
 	struct call *next;
 	int32_t		id;

@@ -65,8 +65,11 @@ def plain(message):
 
 
 class Client:
-    def __init__(self, address, service=SERVICE, options=()):
-        self.channel = grpc.insecure_channel(address, options=list(options))
+    def __init__(self, address, service=SERVICE, options=(), credentials=None):
+        if credentials is None:
+            self.channel = grpc.insecure_channel(address, options=list(options))
+        else:
+            self.channel = grpc.secure_channel(address, credentials, options=list(options))
         self.service = service
 
     def method(self, rpc):
