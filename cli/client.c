@@ -280,8 +280,8 @@ exchange_finished(void *arg, struct exchange *exchange, enum exchange_end end)
 			break;
 		case EXCHANGE_UNHEARD:
 			unheard(call, exchange->sent > 0, client->security->context != NULL ? exchange->why
-					: "the connection was lost before a word of gRPC was said; is it wiggle-proxy's port,"
-					" and without TLS (--tls)?");
+					: "the connection was lost before a word of gRPC was said; is it wiggle-proxy's port?"
+					" If it speaks TLS, say --tls");
 			break;
 	}
 	if (!client->freed)

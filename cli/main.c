@@ -52,6 +52,7 @@ static const struct command *const commands[] = {
 	&command_stats,
 	&command_backlog,
 	&command_cluster,
+	&command_auth,
 	&command_shards,
 	&command_topology,
 	&command_version

@@ -86,6 +86,7 @@ extern const struct command command_events;
 extern const struct command command_stats;
 extern const struct command command_backlog;
 extern const struct command command_cluster;
+extern const struct command command_auth;
 extern const struct command command_shards;
 extern const struct command command_topology;
 

@@ -203,6 +203,36 @@ create table wf_node (
 );
 comment on table wf_node is 'Proxies, on the home shard, and what their workers poll for.';
 
+create table wf_auth_role (
+	name				text collate "C" not null primary key,
+	permissions			text[] not null,
+	builtin				boolean not null default false,
+	created_at			timestamptz not null,
+	updated_at			timestamptz not null
+);
+comment on table wf_auth_role is 'What clients of the proxies may do, on the auth shard: a role is a set of permissions.';
+
+create table wf_auth_credential (
+	id					text collate "C" not null primary key,
+	role				text collate "C" not null,
+	key_hash			bytea unique,
+	key_prefix			text,
+	subject				text collate "C" unique,
+	created_at			timestamptz not null,
+	expires_at			timestamptz
+);
+comment on table wf_auth_credential is 'Who clients of the proxies are, on the auth shard: by an API key, of which only the SHA-256 is kept, or by a certificate''s subject.';
+
+create table wf_auth_audit (
+	seq					bigint not null primary key,
+	at					timestamptz not null,
+	actor				text not null,
+	action				text not null,
+	target				text not null,
+	detail				text
+);
+comment on table wf_auth_audit is 'Every change of roles and credentials. Proxies watch its end, and then look anew at what they had read.';
+
 create table wf_shard (
 	shard_id			int not null,
 	claimed_at			timestamptz not null,
@@ -268,6 +298,9 @@ select pg_catalog.pg_extension_config_dump('wf_schedule', '');
 select pg_catalog.pg_extension_config_dump('wf_placement', '');
 select pg_catalog.pg_extension_config_dump('wf_outbox', '');
 select pg_catalog.pg_extension_config_dump('wf_node', '');
+select pg_catalog.pg_extension_config_dump('wf_auth_role', 'where not builtin');
+select pg_catalog.pg_extension_config_dump('wf_auth_credential', '');
+select pg_catalog.pg_extension_config_dump('wf_auth_audit', '');
 select pg_catalog.pg_extension_config_dump('wf_shard', '');
 select pg_catalog.pg_extension_config_dump('wf_shard_registry', '');
 
@@ -923,6 +956,210 @@ $$;
 comment on function nodes() is
 'Proxies of this cluster, longest-lived first; alive when heard from within 15 s. The leader is the longest-lived: a title, duties belong to each shard''s clock worker.';
 
+-- Authorization of the proxies' clients ----------------------------------------
+-- On the auth shard, which is home unless the topology says otherwise. Changes come one
+-- after the other: a proxy that has seen an entry of the audit has seen all before it.
+
+insert into wf_auth_role values
+	('admin', '{*}', true, now(), now()),
+	('viewer', '{read}', true, now(), now());
+
+create function auth_note(actor text, action text, target text, detail text) returns void
+language plpgsql volatile set search_path = pg_catalog, pg_temp
+as $$
+begin
+	lock table wiggle.wf_auth_audit in share row exclusive mode;
+	insert into wiggle.wf_auth_audit
+	select coalesce(max(a.seq), 0) + 1, (wiggle.version()).now, coalesce(auth_note.actor, ''),
+		   auth_note.action, coalesce(auth_note.target, ''), auth_note.detail
+	  from wiggle.wf_auth_audit a;
+end
+$$;
+comment on function auth_note(text, text, text, text) is 'Not for applications: an entry of the audit, and the lock that changes take first.';
+
+create function auth_check_name(kind text, name text) returns void
+language plpgsql immutable set search_path = pg_catalog, pg_temp
+as $$
+begin
+	if name is null or name !~ '^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$' then
+		raise exception using errcode = 'WG400',
+			message = format('%s ''%s'' must be up to 64 letters, digits and . _ @ -, with a letter or digit first', kind, name);
+	end if;
+end
+$$;
+comment on function auth_check_name(text, text) is 'Not for applications: WG400 unless this may name a role or a credential.';
+
+create function auth_put_role(name text, permissions text[], actor text default session_user) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+	p text;
+	unscoped constant text := 'event.read, user.manage, shard.manage';
+	scoped constant text := 'read, workflow.register, instance.start, instance.cancel, instance.signal, schedule.write, trigger.write, task.poll';
+begin
+	perform wiggle.auth_check_name('role', name);
+	if coalesce(cardinality(permissions), 0) not between 1 and 200 then
+		raise exception using errcode = 'WG400', message = format('role ''%s'' must have 1 to 200 permissions', name);
+	end if;
+	foreach p in array permissions loop
+		if p is null or not (p = '*' or p = any (string_to_array(unscoped || ', ' || scoped, ', ')) or
+			split_part(p, ':', 1) = any (string_to_array(scoped, ', ')) and p ~ '^[^:]+:[^[:cntrl:]]{1,200}$') then
+			raise exception using errcode = 'WG400', message = format(
+				'''%s'' is no permission: there are *, %s, and, alone or with a colon and a name or a prefix like acme.* behind, %s',
+				p, unscoped, scoped);
+		end if;
+	end loop;
+	perform wiggle.auth_note(actor, 'role.put', name, array_to_string(permissions, ' '));
+	if exists (select from wiggle.wf_auth_role r where r.name = auth_put_role.name and r.builtin) then
+		raise exception using errcode = 'WG409', message = format('role ''%s'' is built in and cannot be changed', name);
+	end if;
+	insert into wiggle.wf_auth_role
+	values (name, permissions, false, (wiggle.version()).now, (wiggle.version()).now)
+	on conflict on constraint wf_auth_role_pkey do update
+	set permissions = excluded.permissions, updated_at = excluded.updated_at;
+end
+$$;
+comment on function auth_put_role(text, text[], text) is
+'Creates or replaces a role of the proxies'' clients. WG400: a permission that is none. WG409: a built-in role.';
+
+create function auth_drop_role(name text, actor text default session_user) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+	holders text;
+begin
+	perform wiggle.auth_note(actor, 'role.drop', name, null);
+	if exists (select from wiggle.wf_auth_role r where r.name = auth_drop_role.name and r.builtin) then
+		raise exception using errcode = 'WG409', message = format('role ''%s'' is built in and cannot be dropped', name);
+	end if;
+	select string_agg(c.id, ', ' order by c.id) into holders
+	  from wiggle.wf_auth_credential c where c.role = auth_drop_role.name;
+	if holders is not null then
+		raise exception using errcode = 'WG409', message = format(
+			'role ''%s'' is held by %s; revoke these credentials or grant them another role first', name, holders);
+	end if;
+	delete from wiggle.wf_auth_role r where r.name = auth_drop_role.name;
+	if not found then
+		raise exception using errcode = 'WG404', message = format('role ''%s'' not found', name);
+	end if;
+end
+$$;
+comment on function auth_drop_role(text, text) is 'Drops a role that no credential holds. WG404: there is none. WG409: held, or built in.';
+
+create function auth_roles() returns table (name text, permissions text[], builtin boolean)
+language sql stable security definer set search_path = pg_catalog, pg_temp
+as $$ select r.name, r.permissions, r.builtin from wiggle.wf_auth_role r order by r.name $$;
+comment on function auth_roles() is 'Roles of the proxies'' clients.';
+
+create function auth_add(id text, role text, key_hash bytea, key_prefix text, subject text,
+	expires_at timestamptz, actor text) returns void
+language plpgsql volatile set search_path = pg_catalog, pg_temp
+as $$
+begin
+	perform wiggle.auth_check_name('credential', id);
+	if expires_at <= (wiggle.version()).now then
+		raise exception using errcode = 'WG400', message = format('credential ''%s'' would have expired already', id);
+	end if;
+	perform wiggle.auth_note(actor, 'credential.create', id,
+		case when subject is null then 'key ' || key_prefix else 'certificate ' || subject end || ', role ' || role);
+	if not exists (select from wiggle.wf_auth_role r where r.name = auth_add.role) then
+		raise exception using errcode = 'WG404', message = format('role ''%s'' not found', role);
+	end if;
+	if exists (select from wiggle.wf_auth_credential c where c.id = auth_add.id) then
+		raise exception using errcode = 'WG409', message = format('credential ''%s'' exists already', id);
+	end if;
+	if exists (select from wiggle.wf_auth_credential c where c.subject = auth_add.subject) then
+		raise exception using errcode = 'WG409', message = format('there is a credential for subject ''%s'' already', subject);
+	end if;
+	insert into wiggle.wf_auth_credential
+	values (id, role, key_hash, key_prefix, subject, (wiggle.version()).now, expires_at);
+end
+$$;
+comment on function auth_add(text, text, bytea, text, text, timestamptz, text) is 'Not for applications: a new credential.';
+
+create function auth_create_key(id text, role text, expires_at timestamptz default null,
+	actor text default session_user) returns text
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+	key constant text := 'wgk_' || rtrim(translate(encode(sha256(uuid_send(gen_random_uuid())
+		|| uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())), 'base64'), '+/', '-_'), '=');
+begin
+	perform wiggle.auth_add(id, role, sha256(convert_to(key, 'UTF8')), left(key, 12), null, expires_at, actor);
+	return key;
+end
+$$;
+comment on function auth_create_key(text, text, timestamptz, text) is
+'Creates an API key with a role and returns it: the only time that anybody sees it. WG404: no such role. WG409: the id is taken.';
+
+create function auth_add_certificate(id text, subject text, role text, expires_at timestamptz default null,
+	actor text default session_user) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+as $$
+begin
+	if btrim(coalesce(subject, '')) = '' or length(subject) > 512 or subject ~ '[[:cntrl:]]' then
+		raise exception using errcode = 'WG400', message = format(
+			'subject ''%s'' must be a distinguished name of up to 512 characters, such as CN=worker,O=Acme', subject);
+	end if;
+	perform wiggle.auth_add(id, role, null, null, btrim(subject), expires_at, actor);
+end
+$$;
+comment on function auth_add_certificate(text, text, text, timestamptz, text) is
+'Gives clients whose certificate has this subject (RFC 2253) a role. WG404: no such role. WG409: the id or the subject is taken.';
+
+create function auth_grant(id text, role text, actor text default session_user) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+as $$
+begin
+	perform wiggle.auth_note(actor, 'credential.grant', id, role);
+	if not exists (select from wiggle.wf_auth_role r where r.name = auth_grant.role) then
+		raise exception using errcode = 'WG404', message = format('role ''%s'' not found', role);
+	end if;
+	update wiggle.wf_auth_credential c set role = auth_grant.role where c.id = auth_grant.id;
+	if not found then
+		raise exception using errcode = 'WG404', message = format('credential ''%s'' not found', id);
+	end if;
+end
+$$;
+comment on function auth_grant(text, text, text) is 'Gives a credential another role. WG404: there is no such credential or role.';
+
+create function auth_revoke(id text, actor text default session_user) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+as $$
+begin
+	perform wiggle.auth_note(actor, 'credential.revoke', id, null);
+	delete from wiggle.wf_auth_credential c where c.id = auth_revoke.id;
+	if not found then
+		raise exception using errcode = 'WG404', message = format('credential ''%s'' not found', id);
+	end if;
+end
+$$;
+comment on function auth_revoke(text, text) is 'Removes a credential. WG404: there is none.';
+
+create function auth_credentials()
+returns table (id text, role text, key_prefix text, subject text, created_at timestamptz, expires_at timestamptz)
+language sql stable security definer set search_path = pg_catalog, pg_temp
+as $$
+	select c.id, c.role, c.key_prefix, c.subject, c.created_at, c.expires_at
+	  from wiggle.wf_auth_credential c order by c.id
+$$;
+comment on function auth_credentials() is 'Credentials of the proxies'' clients; of a key its first characters.';
+
+create function auth_find(key_hash bytea, subject text)
+returns table (id text, permissions text[], expires_at timestamptz)
+language sql stable security definer set search_path = pg_catalog, pg_temp
+as $$
+	select c.id, r.permissions, c.expires_at
+	  from wiggle.wf_auth_credential c join wiggle.wf_auth_role r on r.name = c.role
+	 where c.key_hash = auth_find.key_hash or c.subject = auth_find.subject
+$$;
+comment on function auth_find(bytea, text) is 'Not for applications: whose key or certificate this is.';
+
+create function auth_head() returns bigint
+language sql stable security definer set search_path = pg_catalog, pg_temp
+as $$ select coalesce(max(a.seq), 0) from wiggle.wf_auth_audit a $$;
+comment on function auth_head() is 'Not for applications: the last change of roles and credentials.';
+
 -- Shard, versions, clock -----------------------------------------------------
 
 create function shard(out shard_id int, out system_id text, out database oid,
@@ -1319,6 +1556,7 @@ revoke all on all functions in schema @extschema@ from public;
 grant usage on schema @extschema@ to wiggle_reader, wiggle_worker, wiggle_client, wiggle_admin;
 
 grant select on all tables in schema @extschema@ to wiggle_reader, wiggle_admin;
+revoke select on table wf_auth_role, wf_auth_credential, wf_auth_audit from wiggle_reader;
 grant execute on function definition(text, int), workflows(), instance(text), instances(text, text, text, int),
 	tokens(text), instance_row(wf_instance), schedules(), backlog(int), step_stats(text, int, timestamptz, int),
 	pending_signals(), nodes(), shard(), shard_facts(), shard_load(), shards(), @extschema@.version(), transitions()

@@ -14,7 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "credential.h"
 #include "grpc_status.h"
+#include "permission.h"
 
 struct call;
 
@@ -48,6 +50,13 @@ extern uint64_t call_deadline(const struct call *call);
 /* An opaque identity of the connection, equal for calls of one connection and
  * stable while any of them is alive. */
 extern const void *call_connection(const struct call *call);
+
+/* What the caller presented; NONE throughout while WIGGLE_GRPC_AUTH is off. */
+extern const struct credential *call_credential(struct call *call);
+
+/* The credential that let the call pass, once gate.h knows it; NULL before. */
+extern void call_set_caller(struct call *call, const char *id);
+extern const char *call_caller(const struct call *call);
 
 /*
  * cancelled() runs once when the stream ends before the answer: reset by the
@@ -94,6 +103,7 @@ struct method
 {
 	const char *name;
 	void		(*start) (struct call *call);
+	struct need need;
 };
 extern const struct method *method_find(const char *name, size_t len);
 

@@ -40,6 +40,7 @@ struct setting
 
 static const char *const log_levels[] = {"debug", "info", "warn", "error", NULL};
 static const char *const log_formats[] = {"text", "json", NULL};
+static const char *const grpc_auth[] = {"off", "log", "enforce", NULL};
 static const char *const replica_fallbacks[] = {"primary", "fail", NULL};
 static const char *const client_auth[] = {"required", "optional", NULL};
 static const char *const schema_modes[] = {"apply", "verify", NULL};
@@ -78,6 +79,11 @@ static const struct setting settings[] = {
 	CHOICE("tls-client-auth", tls_client_auth, TLS_CLIENT_REQUIRED, client_auth,
 		   "with WIGGLE_TLS_TRUSTSTORE: whether a client may come without a certificate"),
 	NUMBER("tls-handshake-millis", tls_handshake_ms, 10000, 100, 600000, "ms", "longest time of a TLS handshake"),
+
+	CHOICE("grpc-auth", grpc_auth, GRPC_AUTH_OFF, grpc_auth,
+		   "whether calls need a credential with the permission: off, log (tell what would be refused), enforce"),
+	NUMBER("auth-cache-millis", auth_cache_ms, 30000, 0, 3600000, "ms",
+		   "how long a credential that was read counts without the shard that has it"),
 
 	TEXT("storage-topology", storage_topology, "",
 		 .help = "the shards: path of a JSON document, or the document itself when it begins with '{'"),

@@ -28,6 +28,13 @@ enum tls_client_auth
 	TLS_CLIENT_OPTIONAL
 };
 
+enum grpc_auth
+{
+	GRPC_AUTH_OFF,				/* credentials are not looked at */
+	GRPC_AUTH_LOG,				/* every call is served, refusals are only told */
+	GRPC_AUTH_ENFORCE
+};
+
 enum migrate_only
 {
 	MIGRATE_ONLY_FALSE,
@@ -53,6 +60,10 @@ struct config
 	const char *tls_truststore_password;	/* WIGGLE_TLS_TRUSTSTORE_PASSWORD */
 	int64_t		tls_client_auth;	/* WIGGLE_TLS_CLIENT_AUTH: enum tls_client_auth */
 	int64_t		tls_handshake_ms;	/* WIGGLE_TLS_HANDSHAKE_MILLIS */
+
+	/* who may call what */
+	int64_t		grpc_auth;		/* WIGGLE_GRPC_AUTH: enum grpc_auth */
+	int64_t		auth_cache_ms;	/* WIGGLE_AUTH_CACHE_MILLIS */
 
 	/* the databases; "" = not set */
 	const char *storage_topology;	/* WIGGLE_STORAGE_TOPOLOGY: path or JSON */

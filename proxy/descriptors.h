@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DESCRIPTOR_FILES	9
+#define DESCRIPTOR_FILES	10
 
 /* The file of this name, or the one that defines what bears this full name (a service, a
  * method, a message, a field, a oneof, an enum or one of its values); -1 when there is none. */

@@ -23,6 +23,7 @@ static const char *const reasons[] = {
 	[GRPC_UNIMPLEMENTED] = "NOT_OFFERED",
 	[GRPC_INTERNAL] = "OUTCOME_UNKNOWN",
 	[GRPC_UNAVAILABLE] = "NOTHING_APPLIED",
+	[GRPC_UNAUTHENTICATED] = "NO_CREDENTIAL",
 };
 
 enum grpc_status

@@ -7,11 +7,13 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 #include <uv.h>
 
 #include "address.h"
 #include "config.h"
+#include "drain.h"
 #include "http_tls.h"
 #include "log.h"
 #include "loop.h"
@@ -388,13 +390,37 @@ http_tls_session(int fd)
 	return NULL;
 }
 
+/* What the daemon has written and the client has not got yet. */
+static bool
+owes(const struct tunnel *t)
+{
+	uv_os_fd_t	fd;
+	int			unread = 0;
+
+	if (t->kept[TO_CLIENT] > 0)
+		return true;
+	return t->fd >= 0 && uv_fileno((const uv_handle_t *) &t->daemon, &fd) == 0 &&
+		ioctl(fd, FIONREAD, &unread) == 0 && unread > 0;
+}
+
+static bool
+is_idle(void)
+{
+	for (struct tunnel *t = tunnels; t != NULL; t = t->next)
+		if (owes(t))
+			return false;
+	return true;
+}
+
 bool
 http_tls_open(const struct sockaddr *addr, int limit, void (*add) (int fd), int *port, struct wig_error *err)
 {
+	static const struct drain_hook hook = {.name = "second port", .idle = is_idle};
 	struct sockaddr_storage bound;
 	int			len = sizeof(bound);
 	int			rc;
 
+	drain_register(&hook);
 	give_daemon = add;
 	most = limit;
 	uv_tcp_init(loop_get(), &server);

@@ -19,6 +19,8 @@
 
 #define MILLIS(column) "(extract(epoch from " column ") * 1000)::pg_catalog.int8"
 
+#define MOMENT(param) "pg_catalog.to_timestamp((" param "::pg_catalog.int8 / 1000.0)::pg_catalog.float8)"
+
 #define INSTANCE_COLUMNS(context, over) \
 	"i.id, i.workflow, i.version, i.status, i.termination_reason, i.error, " \
 	MILLIS("i.created_at") ", " MILLIS("i.updated_at") ", " \
@@ -168,6 +170,23 @@ static const char *const texts[STATEMENTS] = {
 	[SQL_SHARD_LOAD] = "select live, held, lag_millis, extension from wiggle.shard_load()",
 	[SQL_SHARD_RETIRE] = "select wiggle.shard_retire()",
 	[SQL_OUTBOX_DONE] = "select wiggle.outbox_done($1::pg_catalog.text[], $2::pg_catalog.text[])",
+	[SQL_INSTANCE_WORKFLOW] = "select i.workflow from wiggle.instance($1) i",
+	[SQL_SCHEDULE_WORKFLOW] = "select s.workflow from wiggle.schedules() s where s.id = $1",
+	[SQL_AUTH_FIND] =
+	"select id, pg_catalog.array_to_string(permissions, E'\n'), " MILLIS("expires_at")
+	" from wiggle.auth_find(pg_catalog.decode($1, 'hex'), $2)",
+	[SQL_AUTH_HEAD] = "select wiggle.auth_head()",
+	[SQL_AUTH_CREATE_KEY] = "select wiggle.auth_create_key($1, $2, " MOMENT("$3") ", $4)",
+	[SQL_AUTH_ADD_CERTIFICATE] = "select wiggle.auth_add_certificate($1, $2, $3, " MOMENT("$4") ", $5)",
+	[SQL_AUTH_CREDENTIALS] =
+	"select id, role, key_prefix, subject, " MILLIS("created_at") ", " MILLIS("expires_at")
+	" from wiggle.auth_credentials()",
+	[SQL_AUTH_GRANT] = "select wiggle.auth_grant($1, $2, $3)",
+	[SQL_AUTH_REVOKE] = "select wiggle.auth_revoke($1, $2)",
+	[SQL_AUTH_PUT_ROLE] = "select wiggle.auth_put_role($1, pg_catalog.string_to_array($2, E'\n'), $3)",
+	[SQL_AUTH_ROLES] =
+	"select name, pg_catalog.array_to_string(permissions, E'\n'), builtin from wiggle.auth_roles()",
+	[SQL_AUTH_DROP_ROLE] = "select wiggle.auth_drop_role($1, $2)",
 };
 
 const char *

@@ -71,9 +71,21 @@ enum statement
 	SQL_OUTBOX,					/* $1 max, $2 shards */
 	SQL_OUTBOX_DONE,			/* $1 ids started, $2 ids to be given again later */
 	SQL_SHARD_LOAD,				/* live, held, lag in ms, the extension's version */
-	SQL_SHARD_RETIRE
+	SQL_SHARD_RETIRE,
+	SQL_INSTANCE_WORKFLOW,		/* $1 id */
+	SQL_SCHEDULE_WORKFLOW,		/* $1 id */
+	SQL_AUTH_FIND,				/* $1 a key's SHA-256 in hex or NULL, $2 subject or NULL */
+	SQL_AUTH_HEAD,				/* the last change */
+	SQL_AUTH_CREATE_KEY,		/* $1 id, $2 role, $3 expires ms or NULL, $4 actor; the key */
+	SQL_AUTH_ADD_CERTIFICATE,	/* $1 id, $2 subject, $3 role, $4 expires ms or NULL, $5 actor */
+	SQL_AUTH_CREDENTIALS,		/* id, role, prefix, subject, created ms, expires ms */
+	SQL_AUTH_GRANT,				/* $1 id, $2 role, $3 actor */
+	SQL_AUTH_REVOKE,			/* $1 id, $2 actor */
+	SQL_AUTH_PUT_ROLE,			/* $1 name, $2 permissions between line feeds, $3 actor */
+	SQL_AUTH_ROLES,				/* name, permissions between line feeds, is it built in? */
+	SQL_AUTH_DROP_ROLE			/* $1 name, $2 actor */
 };
-#define STATEMENTS (SQL_SHARD_RETIRE + 1)
+#define STATEMENTS (SQL_AUTH_DROP_ROLE + 1)
 
 extern const char *statement_text(enum statement statement);
 
@@ -189,6 +201,12 @@ enum beat_column
 enum node_column
 {
 	NODE_ID, NODE_NAME, NODE_FIRST, NODE_LAST, NODE_WORKERS, NODE_POLLS, NODE_ALIVE, NODE_LEADER
+};
+
+/* Columns of SQL_AUTH_FIND, as text. */
+enum auth_column
+{
+	AUTH_ID, AUTH_PERMISSIONS, AUTH_EXPIRES
 };
 
 /* Columns of SQL_OUTBOX, as text. */

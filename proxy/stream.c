@@ -9,6 +9,7 @@
 
 #include "config.h"
 #include "connect.h"
+#include "gate.h"
 #include "grpc_gzip.h"
 #include "h2.h"
 #include "metrics.h"
@@ -246,6 +247,7 @@ stream_close(struct call *call)
 	free(call->reply);
 	free(call->trailer);
 	free(call->missing);
+	free(call->caller);
 	metric_add(open_gauge, -1);
 	if (call->prev != NULL)
 		call->prev->next = call->next;
@@ -396,7 +398,8 @@ take_body(struct call *call)
 	return !grpc_frame_compressed(&call->frame) || inflate_body(call);
 }
 
-/* Each whole message of a chat is answered as it comes. */
+/* Each whole message of a chat is answered as it comes. Chats are open to everybody
+ * (method.c): the gate may have to wait. */
 static void
 chat(struct call *call, const uint8_t *data, size_t len)
 {
@@ -508,7 +511,7 @@ stream_end(struct call *call)
 		deadline_set(&call->deadline, call->deadline_at, deadline_passed);
 	else
 		deadline_clear(&call->deadline);
-	call->method->start(call);
+	gate_start(call, call->method);
 }
 
 static void
@@ -576,6 +579,27 @@ call_on_cancel(struct call *call, call_cancel_fn cancelled, void *arg)
 {
 	call->cancelled = cancelled;
 	call->cancel_arg = arg;
+}
+
+const struct credential *
+call_credential(struct call *call)
+{
+	if (call->tls != NULL)
+		credential_from_subject(&call->credential, tls_peer(call->tls));
+	return &call->credential;
+}
+
+void
+call_set_caller(struct call *call, const char *id)
+{
+	free(call->caller);
+	call->caller = xstrdup(id);
+}
+
+const char *
+call_caller(const struct call *call)
+{
+	return call->caller;
 }
 
 bool

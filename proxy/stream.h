@@ -56,6 +56,8 @@ struct call
 	uint16_t	http_status;	/* of the refusal; in Connect, of the answer */
 	enum call_protocol protocol;
 	enum call_format format;
+	struct credential credential;	/* of the header field, or of the connection */
+	char	   *caller;			/* whose it is; owned */
 	bool		typed;			/* a content-type came that is understood */
 	bool		encoded;		/* Connect: the body is compressed */
 	uint64_t	content_length; /* that was announced, or 0 */

@@ -35,7 +35,8 @@ take_path(struct call *call, const char *value, size_t len)
 		call->method = method_find_standard(value, len, &call->shape, &call->grpc_only);
 		if (call->method == NULL)
 			stream_refuse(call, GRPC_UNIMPLEMENTED, 404, "unknown service or method: this server has"
-						  " com.wiggle.proto.WiggleControlPlane, pg_wiggle.v1.ShardService, grpc.health.v1.Health and"
+						  " com.wiggle.proto.WiggleControlPlane, pg_wiggle.v1.ShardService, pg_wiggle.v1.AuthService,"
+						  " grpc.health.v1.Health and"
 						  " grpc.reflection");
 	}
 	else if ((call->method = method_find(method, method_len)) == NULL || call->method->start == NULL)
@@ -131,6 +132,11 @@ stream_header(struct call *call, const uint8_t *name, size_t name_len,
 	}
 	else if (IS("wiggle-partial"))
 		call->takes_part = value_len == 5 && memcmp(value, "allow", 5) == 0;
+	else if (IS("authorization"))
+	{
+		if (config.grpc_auth != GRPC_AUTH_OFF)
+			credential_from_header(&call->credential, text, value_len);
+	}
 	else if (IS("content-encoding"))
 		call->encoded = value_len != 8 || memcmp(value, "identity", 8) != 0;
 	else if (IS("content-length"))

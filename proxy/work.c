@@ -14,6 +14,7 @@
 #include "member.h"
 #include "outbox.h"
 #include "poller.h"
+#include "principal.h"
 #include "random.h"
 #include "reload.h"
 #include "rpc_event.h"
@@ -175,7 +176,7 @@ work_start(void (*on_opened) (void), void (*on_failed) (const char *reason), str
 	member_start(decide_when_all_are_heard);
 	outbox_start();
 	rpc_event_start();
-	if (!shards_start(topology, on_serving, on_refused, err))
+	if (!shards_start(topology, on_serving, on_refused, err) || !principal_start(err))
 		return false;
 	reload_start(config.storage_topology, read_topology);
 	deadline_set(&patience, loop_now() + (uint64_t) config.startup_timeout_ms, patience_over);

@@ -38,7 +38,8 @@ MIDDLE = """
 WATCHING = """
 ## The second port
 
-HTTP on `WIGGLE_DASHBOARD_PORT`, for probes and Prometheus; it has no authentication.
+HTTP on `WIGGLE_DASHBOARD_PORT`, for probes and Prometheus; HTTPS with `WIGGLE_TLS_KEYSTORE`. The pages need no
+credential, calls in JSON need the same as by gRPC.
 
 | page | |
 | --- | --- |

@@ -59,7 +59,7 @@ class Authority:
 
     def _sign(self, identity, subject, extensions, issuer, issuer_key):
         request = identity.certificate + ".csr"
-        openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", subject,
+        openssl("req", "-new", "-utf8", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", subject,
                 "-keyout", identity.key, "-out", request)
         with open(request + ".ext", "w", encoding="ascii") as f:
             f.write(extensions)

@@ -29,7 +29,7 @@ def generate():
     for path in ("grpc/health/v1/health.proto", "grpc/reflection/v1/reflection.proto"):
         shutil.copy(os.path.join(proto, path), out)
     subprocess.run(["protoc", "-I", proto, "-I", out, "-I", "/usr/include", "--python_out", out,
-                    "wiggle.proto", "health.proto", "reflection.proto"], check=True)
+                    "wiggle.proto", "pg_wiggle_auth.proto", "health.proto", "reflection.proto"], check=True)
 
 
 def logs_are_clean():

@@ -45,8 +45,8 @@ class Reflection(ClientTest):
             answer, = self.chat(Ask(host="h", list_services="*"), version=version)
             self.assertEqual((answer.valid_host, answer.original_request.list_services), ("h", "*"))
             self.assertEqual({s.name for s in answer.list_services_response.service},
-                             {CONTROL_PLANE, "pg_wiggle.v1.ShardService", "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection",
-                              "grpc.reflection.v1alpha.ServerReflection"})
+                             {CONTROL_PLANE, "pg_wiggle.v1.AuthService", "pg_wiggle.v1.ShardService", "grpc.health.v1.Health",
+                              "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"})
 
     def test_all_files_make_a_whole(self):
         pool = descriptor_pool.DescriptorPool()

@@ -31,6 +31,8 @@ class TlsTest(ClientTest):
     def proxy(self, ready=True, **settings):
         proxy = Proxy(world.AREA, topology(world.lone), name=fresh_name("tls"), WIGGLE_STARTUP_TIMEOUT_MILLIS=60000,
                       **settings)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(proxy.log_path)   # of a former run in the same folder
         proxy.start(wait=ready)
         self.addCleanup(proxy.stop)
         return proxy
@@ -343,7 +345,7 @@ class Commands(TlsTest):
         self.assertIn("hostname mismatch", self.ends(3, proxy, "--tls-truststore", ours.root, "--tls-server-name", "elsewhere"))
         self.assertIn("the peer's certificate is refused: ", self.ends(3, proxy, "--tls-truststore", theirs.root))
         self.assertIn("the peer's certificate is refused: ", self.ends(3, proxy, "--tls"))
-        self.assertIn("without TLS (--tls)?", self.ends(3, proxy))
+        self.assertIn("If it speaks TLS, say --tls", self.ends(3, proxy))
         self.assertIn("does it speak TLS?", self.ends(3, world.single, "--tls"))
         self.assertIn("--tls-truststore: cannot open '/no/such/file'", self.ends(2, proxy, "--tls-truststore", "/no/such/file"))
         self.assertIn("WIGGLE_TLS is 'maybe'", self.ends(2, proxy, WIGGLE_TLS="maybe"))
