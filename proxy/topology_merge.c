@@ -147,7 +147,7 @@ topology_merge(const struct topology *running, struct topology *fresh, int64_t n
 
 	if (!check(running, fresh, now_ms, err))
 		return false;
-	shards = xcalloc((size_t) (running->nshards + fresh->nshards), sizeof(*shards));
+	shards = xcalloc((size_t) running->nshards + (size_t) fresh->nshards, sizeof(*shards));
 	place = xcalloc((size_t) fresh->nshards, sizeof(*place));
 	for (int i = 0; i < running->nshards; i++)
 	{
