@@ -16,7 +16,7 @@ endif
 REGRESS = 00_helpers 01_install 02_definitions 03_validation 04_start 05_context \
 	06_steps 07_poll 08_retry 09_leases 10_sleep 11_cancel 12_loops 13_report 14_batch \
 	15_handoff 16_transitions 17_lists 18_shard 19_guards 20_subtransactions \
-	21_administrator 22_messages 23_forks 24_foreach 25_shared 26_branches 27_signals 28_subworkflows 29_cascades 30_sagas 31_events 32_schedules 33_cron 34_retention 35_grouped 36_local 37_reading 38_poison 39_registry 40_sweep 41_auth
+	21_administrator 22_messages 23_forks 24_foreach 25_shared 26_branches 27_signals 28_subworkflows 29_cascades 30_sagas 31_events 32_schedules 33_cron 34_retention 35_grouped 36_local 37_reading 38_poison 39_registry 40_auth 41_sweep
 # Isolation specs of regress/isolation/specs.
 ISOLATION = claim_claim claim_cancel claim_expire report_expire report_cancel heartbeat_report \
 	start_start register_register batch_crossing old_snapshot graph_other_session \

@@ -1214,7 +1214,7 @@ end
 $$;
 comment on function shard_claim(int) is 'Writes this database''s shard id, once. WG409: it already is another shard.';
 
-create function beat() returns bigint
+create function replica_beat() returns bigint
 language sql volatile security definer set search_path = pg_catalog, pg_temp
 as $$
 	-- Of many proxies one a second writes. The row's clock alone is compared with itself.
@@ -1223,7 +1223,7 @@ as $$
 	 where b.at not between excluded.at - interval '500 ms' and excluded.at;
 	select (extract(epoch from b.at) * 1000000)::bigint from wiggle.wf_beat b
 $$;
-comment on function beat() is
+comment on function replica_beat() is
 'Not for applications: renews the moment in wf_beat and returns it, in microseconds since 1970.';
 
 create function shard_home(home int, state text default null) returns void

@@ -153,7 +153,7 @@ static const char *const texts[STATEMENTS] = {
 	[SQL_BACKLOG] =
 	"select workflow, version, coalesce(queue, ''), ready_count, " MILLIS("oldest_available_at")
 	" from wiggle.backlog($1::pg_catalog.int4)",
-	[SQL_BEAT] = "select wiggle.beat()",
+	[SQL_BEAT] = "select wiggle.replica_beat()",
 	[SQL_BEAT_READ] = "select (extract(epoch from at) * 1000000)::pg_catalog.int8 from wiggle.wf_beat",
 	[SQL_NODES] =
 	"select id, name, " MILLIS("first_heartbeat") ", " MILLIS("last_heartbeat") ", workers,"

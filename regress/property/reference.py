@@ -215,9 +215,11 @@ class Interpreter:
 
     def combine(self, step, frame, staged, trace):
         base = None
-        if frame.item is not None:
+        if step.get("encoding") == "legacy":
+            pass
+        elif frame.item is not None:
             base = [frame.view] + frame.item[1:]
-        elif not frame.root and step.get("encoding") != "legacy":
+        elif not frame.root:
             base = [frame.view, 0, None]
         value = self.attempt(step["combine"], overlay(frame.view, staged), base, trace)
         frame.last = step["combine"]

@@ -327,6 +327,8 @@ class Round:
     def run(self):
         main = self.connection("main")
         self.draw()
+        # from here on nothing that the consumer has not acknowledged is trimmed
+        self.insist(main, "select from wiggle.events('property', 1, -1)")
         self.set_retention(main)
         workers = [Worker(self, n) for n in range(WORKERS)]
         threads = [self.guarded(body) for body in [w.run for w in workers] + [
