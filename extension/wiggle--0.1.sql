@@ -206,11 +206,10 @@ comment on table wf_node is 'Proxies, on the home shard, and what their workers 
 create table wf_auth_role (
 	name				text collate "C" not null primary key,
 	permissions			text[] not null,
-	builtin				boolean not null default false,
 	created_at			timestamptz not null,
 	updated_at			timestamptz not null
 );
-comment on table wf_auth_role is 'What clients of the proxies may do, on the auth shard: a role is a set of permissions.';
+comment on table wf_auth_role is 'What clients of the proxies may do, on the auth shard: a role is a set of permissions. Those built in are in auth_roles().';
 
 create table wf_auth_credential (
 	id					text collate "C" not null primary key,
@@ -298,7 +297,7 @@ select pg_catalog.pg_extension_config_dump('wf_schedule', '');
 select pg_catalog.pg_extension_config_dump('wf_placement', '');
 select pg_catalog.pg_extension_config_dump('wf_outbox', '');
 select pg_catalog.pg_extension_config_dump('wf_node', '');
-select pg_catalog.pg_extension_config_dump('wf_auth_role', 'where not builtin');
+select pg_catalog.pg_extension_config_dump('wf_auth_role', '');
 select pg_catalog.pg_extension_config_dump('wf_auth_credential', '');
 select pg_catalog.pg_extension_config_dump('wf_auth_audit', '');
 select pg_catalog.pg_extension_config_dump('wf_shard', '');
@@ -960,9 +959,17 @@ comment on function nodes() is
 -- On the auth shard, which is home unless the topology says otherwise. Changes come one
 -- after the other: a proxy that has seen an entry of the audit has seen all before it.
 
-insert into wf_auth_role values
-	('admin', '{*}', true, now(), now()),
-	('viewer', '{read}', true, now(), now());
+-- Those built in are no rows: a table that is filled from the start cannot be copied into
+-- another database of the same kind.
+create function auth_roles() returns table (name text, permissions text[], builtin boolean)
+language sql stable security definer set search_path = pg_catalog, pg_temp
+as $$
+	select 'admin', '{*}'::text[], true
+	union all select 'viewer', '{read}', true
+	union all select r.name, r.permissions, false from wiggle.wf_auth_role r
+	 order by 1
+$$;
+comment on function auth_roles() is 'Roles of the proxies'' clients.';
 
 create function auth_note(actor text, action text, target text, detail text) returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp
@@ -1010,11 +1017,11 @@ begin
 		end if;
 	end loop;
 	perform wiggle.auth_note(actor, 'role.put', name, array_to_string(permissions, ' '));
-	if exists (select from wiggle.wf_auth_role r where r.name = auth_put_role.name and r.builtin) then
+	if exists (select from wiggle.auth_roles() r where r.name = auth_put_role.name and r.builtin) then
 		raise exception using errcode = 'WG409', message = format('role ''%s'' is built in and cannot be changed', name);
 	end if;
 	insert into wiggle.wf_auth_role
-	values (name, permissions, false, (wiggle.version()).now, (wiggle.version()).now)
+	values (name, permissions, (wiggle.version()).now, (wiggle.version()).now)
 	on conflict on constraint wf_auth_role_pkey do update
 	set permissions = excluded.permissions, updated_at = excluded.updated_at;
 end
@@ -1029,7 +1036,7 @@ declare
 	holders text;
 begin
 	perform wiggle.auth_note(actor, 'role.drop', name, null);
-	if exists (select from wiggle.wf_auth_role r where r.name = auth_drop_role.name and r.builtin) then
+	if exists (select from wiggle.auth_roles() r where r.name = auth_drop_role.name and r.builtin) then
 		raise exception using errcode = 'WG409', message = format('role ''%s'' is built in and cannot be dropped', name);
 	end if;
 	select string_agg(c.id, ', ' order by c.id) into holders
@@ -1046,11 +1053,6 @@ end
 $$;
 comment on function auth_drop_role(text, text) is 'Drops a role that no credential holds. WG404: there is none. WG409: held, or built in.';
 
-create function auth_roles() returns table (name text, permissions text[], builtin boolean)
-language sql stable security definer set search_path = pg_catalog, pg_temp
-as $$ select r.name, r.permissions, r.builtin from wiggle.wf_auth_role r order by r.name $$;
-comment on function auth_roles() is 'Roles of the proxies'' clients.';
-
 create function auth_add(id text, role text, key_hash bytea, key_prefix text, subject text,
 	expires_at timestamptz, actor text) returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp
@@ -1062,7 +1064,7 @@ begin
 	end if;
 	perform wiggle.auth_note(actor, 'credential.create', id,
 		case when subject is null then 'key ' || key_prefix else 'certificate ' || subject end || ', role ' || role);
-	if not exists (select from wiggle.wf_auth_role r where r.name = auth_add.role) then
+	if not exists (select from wiggle.auth_roles() r where r.name = auth_add.role) then
 		raise exception using errcode = 'WG404', message = format('role ''%s'' not found', role);
 	end if;
 	if exists (select from wiggle.wf_auth_credential c where c.id = auth_add.id) then
@@ -1112,7 +1114,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
 	perform wiggle.auth_note(actor, 'credential.grant', id, role);
-	if not exists (select from wiggle.wf_auth_role r where r.name = auth_grant.role) then
+	if not exists (select from wiggle.auth_roles() r where r.name = auth_grant.role) then
 		raise exception using errcode = 'WG404', message = format('role ''%s'' not found', role);
 	end if;
 	update wiggle.wf_auth_credential c set role = auth_grant.role where c.id = auth_grant.id;
@@ -1150,7 +1152,7 @@ returns table (id text, permissions text[], expires_at timestamptz)
 language sql stable security definer set search_path = pg_catalog, pg_temp
 as $$
 	select c.id, r.permissions, c.expires_at
-	  from wiggle.wf_auth_credential c join wiggle.wf_auth_role r on r.name = c.role
+	  from wiggle.wf_auth_credential c join wiggle.auth_roles() r on r.name = c.role
 	 where c.key_hash = auth_find.key_hash or c.subject = auth_find.subject
 $$;
 comment on function auth_find(bytea, text) is 'Not for applications: whose key or certificate this is.';
