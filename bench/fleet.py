@@ -30,13 +30,11 @@ def show(name, value, unit, bound=None):
 
 
 class Placement:
-    """Smooth weighted round robin, begun somewhere in its cycle."""
+    """Smooth weighted round robin, from the beginning: each proxy begins with the same shards."""
 
-    def __init__(self, weights, rng):
+    def __init__(self, weights):
         self.weights, self.total = weights, sum(weights)
         self.current = [0] * len(weights)
-        for _ in range(rng.randrange(self.total)):
-            self.pick()
 
     def pick(self):
         best = None
@@ -52,7 +50,7 @@ def placement(shards, proxies, rng):
     """Starts spread over proxies at random: how far is a shard from its share?"""
     for label, weights in (("equal weights", [1] * shards),
                            ("one shard of weight 4", [4] + [1] * (shards - 1))):
-        fleet = [Placement(weights, rng) for _ in range(proxies)]
+        fleet = [Placement(weights) for _ in range(proxies)]
         for starts in (shards * 4, shards * 400):
             counts = [0] * shards
             for _ in range(starts):

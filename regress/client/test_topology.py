@@ -136,6 +136,7 @@ class Connected(CommandTest):
     def copy_of(cls, primary, *options):
         copy = object.__new__(Cluster)
         copy.folder = os.path.join(os.path.abspath(world.AREA), fresh_name("topology-copy"))
+        copy.host, copy.within = primary.host, primary.within
         shutil.rmtree(copy.folder, ignore_errors=True)
         os.makedirs(copy.folder)
         with open(os.path.join(copy.folder, "password"), "w", encoding="utf-8") as f:
