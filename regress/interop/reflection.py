@@ -10,7 +10,8 @@ SERVICE = "com.wiggle.proto.WiggleControlPlane"
 def lists(site):
     services = site.run("grpcurl", "-plaintext", site.address, "list").split()
     assert services == [SERVICE, "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection",
-                        "grpc.reflection.v1alpha.ServerReflection", "pg_wiggle.v1.ShardService"], services
+                        "grpc.reflection.v1alpha.ServerReflection", "pg_wiggle.v1.AuthService",
+                        "pg_wiggle.v1.ShardService"], services
     methods = site.run("grpcurl", "-plaintext", site.address, "list", SERVICE).split()
     assert len(methods) == 25 and SERVICE + ".PollTasks" in methods, methods
 
