@@ -13,7 +13,7 @@ def lists(site):
                         "grpc.reflection.v1alpha.ServerReflection", "pg_wiggle.v1.AuthService",
                         "pg_wiggle.v1.ShardService"], services
     methods = site.run("grpcurl", "-plaintext", site.address, "list", SERVICE).split()
-    assert len(methods) == 25 and SERVICE + ".PollTasks" in methods, methods
+    assert len(methods) == 26 and SERVICE + ".PollTasks" in methods, methods
 
 
 def describes(site):
