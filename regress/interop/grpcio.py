@@ -28,13 +28,13 @@ def health(site):
     pieces(site)
     from grpc_health.v1 import health_pb2, health_pb2_grpc
     with grpc.insecure_channel(site.address) as channel:
-        stub = health_pb2_grpc.HealthStub(channel)
+        health_service = health_pb2_grpc.HealthStub(channel)
         request = health_pb2.HealthCheckRequest(service="")
-        assert stub.Check(request, timeout=60).status == health_pb2.HealthCheckResponse.SERVING
-        call = stub.Watch(request, timeout=60)
+        assert health_service.Check(request, timeout=60).status == health_pb2.HealthCheckResponse.SERVING
+        call = health_service.Watch(request, timeout=60)
         assert next(call).status == health_pb2.HealthCheckResponse.SERVING
         call.cancel()
-        unknown = stub.Watch(health_pb2.HealthCheckRequest(service="x"), timeout=60)
+        unknown = health_service.Watch(health_pb2.HealthCheckRequest(service="x"), timeout=60)
         assert next(unknown).status == health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
         unknown.cancel()
 

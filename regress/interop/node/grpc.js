@@ -59,9 +59,9 @@ module.exports = (client, address, { refused, ended }) => ({
 			path: "/com.wiggle.proto.WiggleControlPlane/NoSuchCall", requestStream: false, responseStream: false,
 			requestSerialize: (x) => x, requestDeserialize: (x) => x, responseSerialize: (x) => x, responseDeserialize: (x) => x,
 		} });
-		const stub = new other(address, grpc.credentials.createInsecure());
-		await refused(new Promise((resolve, reject) => stub.gone(Buffer.alloc(0), (e, r) => e ? reject(e) : resolve(r))), "UNIMPLEMENTED");
-		stub.close();
+		const stranger = new other(address, grpc.credentials.createInsecure());
+		await refused(new Promise((resolve, reject) => stranger.gone(Buffer.alloc(0), (e, r) => e ? reject(e) : resolve(r))), "UNIMPLEMENTED");
+		stranger.close();
 	},
 
 	// grpc-js compresses its requests; the answer is, because the client does.
@@ -123,19 +123,19 @@ module.exports = (client, address, { refused, ended }) => ({
 
 	async "gRPC: health"() {
 		const { Health } = load(path.join(FOLDER, "grpc", "health", "v1", "health.proto")).grpc.health.v1;
-		const stub = new Health(address, grpc.credentials.createInsecure());
-		const check = (service) => new Promise((resolve, reject) => stub.check({ service }, (e, r) => e ? reject(e) : resolve(r.status)));
+		const health = new Health(address, grpc.credentials.createInsecure());
+		const check = (service) => new Promise((resolve, reject) => health.check({ service }, (e, r) => e ? reject(e) : resolve(r.status)));
 		try {
 			equal([await check(""), await check("com.wiggle.proto.WiggleControlPlane")], [1, 1], "SERVING");
 			await refused(check("no.such"), "NOT_FOUND");
-			const seen = [], watch = stub.watch({ service: "" });
+			const seen = [], watch = health.watch({ service: "" });
 			watch.on("error", () => { });
 			watch.on("data", (r) => seen.push(r.status));
 			await waitFor(() => seen.length > 0, "the first answer of Watch");
 			watch.cancel();
 			equal(seen, [1], "what Watch says");
 		} finally {
-			stub.close();
+			health.close();
 		}
 	},
 });

@@ -51,7 +51,7 @@ function fromStruct(s) {
 class Client {
 	constructor(address, options = {}) {
 		const Service = load(path.join(FOLDER, "wiggle.proto")).com.wiggle.proto.WiggleControlPlane;
-		this.stub = new Service(address, grpc.credentials.createInsecure(), options);
+		this.service = new Service(address, grpc.credentials.createInsecure(), options);
 	}
 
 	// One call as a promise; `more`: metadata, and grpc-js's options (deadline).
@@ -63,7 +63,7 @@ class Client {
 	open(rpc, request, { metadata = new grpc.Metadata(), ...options } = {}) {
 		let handle;
 		const reply = new Promise((resolve, reject) => {
-			handle = this.stub[rpc](request, metadata, options, (error, answer) => error ? reject(error) : resolve(answer));
+			handle = this.service[rpc](request, metadata, options, (error, answer) => error ? reject(error) : resolve(answer));
 		});
 		return { handle, reply };
 	}
@@ -100,7 +100,7 @@ class Client {
 	}
 
 	close() {
-		this.stub.close();
+		this.service.close();
 	}
 }
 
