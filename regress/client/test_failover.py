@@ -16,9 +16,9 @@ NOTHING_KNOWN = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.INTERNAL, grpc.Sta
 class Load:
     """Clients that start instances, and workers that write into each step's result who has done it.
 
-    `started` holds the acknowledged starts, `reported` the acknowledged reports as (instance, step) -> value,
-    `given` how often each task was given out, `again` the tasks that came once more after their report had
-    been acknowledged.
+    `started` holds the acknowledged starts, `reported` the acknowledged reports as (instance, step) -> value
+    of tasks that had been given out once, `given` how often each task was given out, `again` the tasks that came
+    once more after their report had been acknowledged.
     """
 
     def __init__(self, addresses, name, starters=2, workers=4, lease=5000):
@@ -82,7 +82,10 @@ class Load:
             return
         with self.lock:
             self.done.add(task.task_id)
-            self.reported[task.instance_id, task.step_name] = who
+            # An ended instance answers every report with its status. Of a task given out twice, when its lease had
+            # run out, that may be a report of the other worker's.
+            if self.given[task.task_id] == 1:
+                self.reported[task.instance_id, task.step_name] = who
 
     @staticmethod
     def context(task):
