@@ -158,53 +158,53 @@ add_certificate(struct session *session, const struct arguments *args)
 }
 
 static void
-put_credential(struct buf *out, const Credential *credential, const char *created, const char *expires)
+print_credentials_json(const PgWiggle__V1__ListCredentialsResponse *list)
 {
-	json_open(out, NULL, '{');
-	json_text(out, "id", credential->id);
-	json_text(out, "role", credential->role);
-	json_text(out, "key_prefix", credential->key_prefix[0] == '\0' ? NULL : credential->key_prefix);
-	json_text(out, "subject", credential->subject[0] == '\0' ? NULL : credential->subject);
-	json_text(out, "created_at", created[0] == '\0' ? NULL : created);
-	json_text(out, "expires_at", expires[0] == '\0' ? NULL : expires);
-	json_close(out, '}');
-}
-
-static void
-print_credentials(struct session *session, const PgWiggle__V1__ListCredentialsResponse *list)
-{
-	static const char *const headings[] = {"ID", "ROLE", "KEY OR SUBJECT", "CREATED", "EXPIRES"};
-	struct table table;
 	struct buf	out = BUF_INIT;
 
-	table_start(&table, 5, headings);
 	json_open(&out, NULL, '[');
 	for (size_t i = 0; i < list->n_credentials; i++)
 	{
 		const Credential *credential = list->credentials[i];
-		char		created[40];
-		char		expires[40] = "";
-		struct buf	shown = BUF_INIT;
-		const char *cells[] = {credential->id, credential->role, NULL, created, expires};
 
-		format_time(credential->created_at, created);
-		if (credential->expires_at != 0)
-			format_time(credential->expires_at, expires);
-		buf_printf(&shown, "%s%s", credential->subject, credential->key_prefix[0] != '\0' ? credential->key_prefix : "");
-		if (credential->key_prefix[0] != '\0')
-			buf_text(&shown, "...");
-		cells[2] = buf_cstr(&shown);
-		table_row(&table, cells);
-		put_credential(&out, credential, created, expires);
-		buf_free(&shown);
+		json_open(&out, NULL, '{');
+		json_text(&out, "id", credential->id);
+		json_text(&out, "role", credential->role);
+		json_text(&out, "key_prefix", credential->key_prefix[0] == '\0' ? NULL : credential->key_prefix);
+		json_text(&out, "subject", credential->subject[0] == '\0' ? NULL : credential->subject);
+		json_time(&out, "created_at", credential->created_at);
+		json_time(&out, "expires_at", credential->expires_at);
+		json_close(&out, '}');
 	}
 	json_close(&out, ']');
-	if (session->json)
-		print_buf(&out);
-	else
-		table_print(&table, stdout);
-	table_free(&table);
+	print_buf(&out);
 	buf_free(&out);
+}
+
+static void
+print_credentials_text(const PgWiggle__V1__ListCredentialsResponse *list)
+{
+	static const char *const headings[] = {"ID", "ROLE", "KEY OR SUBJECT", "CREATED", "EXPIRES"};
+	struct table table;
+
+	table_start(&table, 5, headings);
+	for (size_t i = 0; i < list->n_credentials; i++)
+	{
+		const Credential *credential = list->credentials[i];
+		char		created[40];
+		char		expires[40];
+		struct buf	shown = BUF_INIT;
+
+		format_time(credential->created_at, created);
+		format_time(credential->expires_at, expires);
+		buf_text(&shown, credential->subject);
+		if (credential->key_prefix[0] != '\0')
+			buf_printf(&shown, "%s...", credential->key_prefix);
+		table_row(&table, (const char *[]) {credential->id, credential->role, buf_cstr(&shown), created, expires});
+		buf_free(&shown);
+	}
+	table_print(&table, stdout);
+	table_free(&table);
 }
 
 static enum exit_status
@@ -220,7 +220,10 @@ list_credentials(struct session *session, const struct arguments *args)
 					 &pg_wiggle__v1__list_credentials_response__descriptor, NULL, &status);
 	if (list == NULL)
 		return status_exit(status);
-	print_credentials(session, list);
+	if (session->json)
+		print_credentials_json(list);
+	else
+		print_credentials_text(list);
 	protobuf_c_message_free_unpacked(&list->base, NULL);
 	return EXIT_DONE;
 }
@@ -249,42 +252,48 @@ revoke(struct session *session, const struct arguments *args)
 /* ---- roles ---- */
 
 static void
-print_roles(struct session *session, const PgWiggle__V1__ListRolesResponse *list)
+print_roles_json(const PgWiggle__V1__ListRolesResponse *list)
 {
-	static const char *const headings[] = {"ROLE", "PERMISSIONS"};
-	struct table table;
 	struct buf	out = BUF_INIT;
 
-	table_start(&table, 2, headings);
 	json_open(&out, NULL, '[');
 	for (size_t i = 0; i < list->n_roles; i++)
 	{
 		const Role *role = list->roles[i];
-		struct buf	permissions = BUF_INIT;
-		const char *cells[] = {role->name, NULL};
 
 		json_open(&out, NULL, '{');
 		json_text(&out, "name", role->name);
 		json_open(&out, "permissions", '[');
 		for (size_t p = 0; p < role->n_permissions; p++)
-		{
 			json_text(&out, NULL, role->permissions[p]);
-			buf_printf(&permissions, "%s%s", p > 0 ? " " : "", role->permissions[p]);
-		}
 		json_close(&out, ']');
-		json_raw(&out, "builtin", role->builtin ? "true" : "false", role->builtin ? 4 : 5);
+		json_flag(&out, "builtin", role->builtin);
 		json_close(&out, '}');
-		cells[1] = buf_cstr(&permissions);
-		table_row(&table, cells);
-		buf_free(&permissions);
 	}
 	json_close(&out, ']');
-	if (session->json)
-		print_buf(&out);
-	else
-		table_print(&table, stdout);
-	table_free(&table);
+	print_buf(&out);
 	buf_free(&out);
+}
+
+static void
+print_roles_text(const PgWiggle__V1__ListRolesResponse *list)
+{
+	static const char *const headings[] = {"ROLE", "PERMISSIONS"};
+	struct table table;
+
+	table_start(&table, 2, headings);
+	for (size_t i = 0; i < list->n_roles; i++)
+	{
+		const Role *role = list->roles[i];
+		struct buf	permissions = BUF_INIT;
+
+		for (size_t p = 0; p < role->n_permissions; p++)
+			buf_printf(&permissions, "%s%s", p > 0 ? " " : "", role->permissions[p]);
+		table_row(&table, (const char *[]) {role->name, buf_cstr(&permissions)});
+		buf_free(&permissions);
+	}
+	table_print(&table, stdout);
+	table_free(&table);
 }
 
 static enum exit_status
@@ -300,7 +309,10 @@ list_roles(struct session *session, const struct arguments *args)
 					 &status);
 	if (list == NULL)
 		return status_exit(status);
-	print_roles(session, list);
+	if (session->json)
+		print_roles_json(list);
+	else
+		print_roles_text(list);
 	protobuf_c_message_free_unpacked(&list->base, NULL);
 	return EXIT_DONE;
 }

@@ -177,7 +177,7 @@ send_definition(struct session *session, const struct buf *definition, bool forc
 		json_text(&out, "name", reply->name);
 		json_number(&out, "version", strtol(reply->version, NULL, 10));
 		json_number(&out, "nodes", reply->nodes);
-		json_raw(&out, "created", there ? "false" : "true", there ? 5 : 4);
+		json_flag(&out, "created", !there);
 		json_close(&out, '}');
 	}
 	else

@@ -46,23 +46,6 @@ const struct command command_shards = {
 };
 
 static void
-put_flag(struct buf *out, const char *key, bool flag)
-{
-	const char *word = flag ? "true" : "false";
-
-	json_raw(out, key, word, strlen(word));
-}
-
-static void
-put_time(struct buf *out, const char *key, int64_t ms)
-{
-	char		time[40];
-
-	format_time(ms, time);
-	json_text(out, key, time[0] == '\0' ? NULL : time);
-}
-
-static void
 put_shard(struct buf *out, const Shard *shard)
 {
 	json_open(out, NULL, '{');
@@ -75,10 +58,10 @@ put_shard(struct buf *out, const Shard *shard)
 	json_text(out, "place", shard->place);
 	json_number(out, "weight", shard->weight);
 	json_number(out, "next_weight", shard->next_weight);
-	put_flag(out, "reachable", shard->reachable);
+	json_flag(out, "reachable", shard->reachable);
 	json_text(out, "problem", shard->problem[0] == '\0' ? NULL : shard->problem);
-	put_time(out, "changed_at", shard->changed_at);
-	put_flag(out, "takes_instances", shard->takes_instances);
+	json_time(out, "changed_at", shard->changed_at);
+	json_flag(out, "takes_instances", shard->takes_instances);
 	json_number(out, "connections", shard->connections);
 	json_text(out, "library_version", shard->library_version);
 	if (shard->counted)
@@ -101,7 +84,7 @@ print_json(const ShardList *list)
 	if (list->next_generation != 0)
 	{
 		json_number(&out, "next_generation", list->next_generation);
-		put_time(&out, "next_from", list->next_from);
+		json_time(&out, "next_from", list->next_from);
 	}
 	json_open(&out, "shards", '[');
 	for (size_t i = 0; i < list->n_shards; i++)

@@ -80,15 +80,6 @@ const struct command command_cluster = {
 	.run = run_cluster
 };
 
-static void
-put_time(struct buf *out, const char *key, int64_t ms)
-{
-	char		time[40];
-
-	format_time(ms, time);
-	json_text(out, key, time[0] == '\0' ? NULL : time);
-}
-
 /* ---- stats ---- */
 
 static void
@@ -198,15 +189,14 @@ print_backlog_json(const PB(BacklogCoverage) *backlog)
 	for (size_t i = 0; i < backlog->n_slices; i++)
 	{
 		const PB(BacklogSlice) *slice = backlog->slices[i];
-		const char *covered = slice->covered ? "true" : "false";
 
 		json_open(&out, NULL, '{');
 		json_text(&out, "workflow", slice->workflow);
 		json_number(&out, "version", slice->version);
 		json_text(&out, "queue", slice->queue[0] == '\0' ? NULL : slice->queue);
 		json_number(&out, "ready_count", slice->ready_count);
-		put_time(&out, "oldest_available_at", slice->oldest_available_at);
-		json_raw(&out, "covered", covered, strlen(covered));
+		json_time(&out, "oldest_available_at", slice->oldest_available_at);
+		json_flag(&out, "covered", slice->covered);
 		json_close(&out, '}');
 	}
 	json_close(&out, ']');
@@ -270,21 +260,13 @@ run_backlog(struct session *session, const struct arguments *args)
 /* ---- cluster ---- */
 
 static void
-put_flag(struct buf *out, const char *key, bool flag)
-{
-	const char *word = flag ? "true" : "false";
-
-	json_raw(out, key, word, strlen(word));
-}
-
-static void
 print_cluster_json(const PB(ClusterView) *cluster)
 {
 	struct buf	out = BUF_INIT;
 
 	json_open(&out, NULL, '{');
 	json_text(&out, "self", cluster->self);
-	put_flag(&out, "leader", cluster->leader);
+	json_flag(&out, "leader", cluster->leader);
 	json_open(&out, "members", '[');
 	for (size_t i = 0; i < cluster->n_members; i++)
 	{
@@ -293,11 +275,11 @@ print_cluster_json(const PB(ClusterView) *cluster)
 		json_open(&out, NULL, '{');
 		json_text(&out, "id", member->id);
 		json_text(&out, "name", member->name);
-		put_time(&out, "first_heartbeat", member->first_heartbeat);
-		put_time(&out, "last_heartbeat", member->last_heartbeat);
+		json_time(&out, "first_heartbeat", member->first_heartbeat);
+		json_time(&out, "last_heartbeat", member->last_heartbeat);
 		json_number(&out, "workers", member->workers);
-		put_flag(&out, "leader", member->leader);
-		put_flag(&out, "alive", member->alive);
+		json_flag(&out, "leader", member->leader);
+		json_flag(&out, "alive", member->alive);
 		json_close(&out, '}');
 	}
 	json_close(&out, ']');

@@ -143,6 +143,22 @@ json_raw(struct buf *out, const char *key, const char *json, size_t len)
 	buf_append(out, json, len);
 }
 
+void
+json_flag(struct buf *out, const char *key, bool flag)
+{
+	start_value(out, key);
+	buf_text(out, flag ? "true" : "false");
+}
+
+void
+json_time(struct buf *out, const char *key, int64_t ms)
+{
+	char		time[40];
+
+	format_time(ms, time);
+	json_text(out, key, time[0] == '\0' ? NULL : time);
+}
+
 static void
 break_line(struct buf *out, int depth)
 {

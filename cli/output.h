@@ -40,7 +40,11 @@ extern void json_close(struct buf *out, char bracket);
 /* key NULL: an item of an array. A NULL text is null. */
 extern void json_text(struct buf *out, const char *key, const char *text);
 extern void json_number(struct buf *out, const char *key, int64_t number);
+extern void json_flag(struct buf *out, const char *key, bool flag);
 extern void json_raw(struct buf *out, const char *key, const char *json, size_t len);
+
+/* Milliseconds since 1970, as format_time() writes them; null for 0. */
+extern void json_time(struct buf *out, const char *key, int64_t ms);
 
 /* Milliseconds since 1970 as "2026-10-01T12:00:00.123Z"; empty for 0. */
 extern void format_time(int64_t ms, char out[40]);

@@ -46,15 +46,6 @@ show_why(const PB(InstanceView) *view)
 /* ---- JSON ---- */
 
 static void
-put_time(struct buf *out, const char *key, int64_t ms)
-{
-	char		time[40];
-
-	format_time(ms, time);
-	json_text(out, key, time[0] == '\0' ? NULL : time);
-}
-
-static void
 put_value(struct buf *out, const char *key, const ProtobufCBinaryData *value)
 {
 	struct buf	text = BUF_INIT;
@@ -73,8 +64,8 @@ show_members(struct buf *out, const PB(InstanceView) *view)
 	json_text(out, "status", view->status);
 	json_text(out, "termination_reason", termination_reason(view));
 	json_text(out, "error", instance_error(view));
-	put_time(out, "created_at", view->created_at);
-	put_time(out, "updated_at", view->updated_at);
+	json_time(out, "created_at", view->created_at);
+	json_time(out, "updated_at", view->updated_at);
 	put_value(out, "context", &view->context);
 }
 
@@ -88,12 +79,12 @@ put_token(struct buf *out, const PB(Token) *token)
 	json_text(out, "status", token->status);
 	json_text(out, "activity", token->activity[0] == '\0' ? NULL : token->activity);
 	json_number(out, "attempt", token->attempt);
-	put_time(out, "available_at", token->available_at);
+	json_time(out, "available_at", token->available_at);
 	json_text(out, "lease_owner", optional_text(token->has_lease_owner_case, token->lease_owner));
 	json_text(out, "last_error", optional_text(token->has_last_error_case, token->last_error));
-	put_time(out, "created_at", token->created_at);
-	put_time(out, "started_at", token->has_started_at_case == 0 ? 0 : token->started_at);
-	put_time(out, "finished_at", token->has_finished_at_case == 0 ? 0 : token->finished_at);
+	json_time(out, "created_at", token->created_at);
+	json_time(out, "started_at", token->has_started_at_case == 0 ? 0 : token->started_at);
+	json_time(out, "finished_at", token->has_finished_at_case == 0 ? 0 : token->finished_at);
 	put_value(out, "input", &token->input);
 	put_value(out, "output", &token->output);
 	json_close(out, '}');
