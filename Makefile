@@ -72,7 +72,7 @@ QUIET_SUB = $(MAKE) --no-print-directory
 .PHONY: all extension programs core proxy cli install install-extension \
 	install-programs uninstall clean help \
 	deps stage demo check check-unit check-sql check-isolation check-property check-tap \
-	check-client soak installcheck lint bench asan
+	check-client check-versions soak installcheck lint bench asan
 
 all: extension programs
 
@@ -144,6 +144,10 @@ list-sources:
 installcheck: need-server-headers
 	+@$(EXT_MAKE) installcheck REGRESS='$(REGRESS)' ISOLATION='$(ISOLATION)'
 
+# The extension on other versions of PostgreSQL; MAJORS= names some.
+check-versions:
+	+@scripts/versions $(MAJORS)
+
 # Published clients and tools; AREAS= names some of regress/interop/*.py.
 interop: all
 	@scripts/interop $(AREAS)
@@ -179,6 +183,7 @@ help:
 ##                  check-property, check-tap, check-client
 ## make soak        what takes half an hour: schedules in real time, many cancels
 ## make installcheck  SQL and isolation tests against a running server
+## make check-versions  the extension's SQL and isolation tests on PostgreSQL 16 and 18
 ## make interop     published gRPC clients and tools against a proxy over two shards
 ## make lint        clang-tidy, cppcheck, format, layers, banned names
 ## make bench       measure against pgbench on the same cluster

@@ -10,6 +10,8 @@
 #include "access/genam.h"
 #include "catalog/pg_database.h"
 #include "executor/executor.h"
+#include "miscadmin.h"
+#include "parser/parse_relation.h"
 #include "storage/proc.h"
 #include "utils/acl.h"
 
@@ -26,15 +28,26 @@
 	index_beginscan(heap, index, snapshot, nkeys, 0)
 #endif
 
-/* 16 split permissions off the range table, 18 added the unpruned relids. */
-#if PG_VERSION_NUM >= 180000
-#define wig_init_range_table(estate, rtes) \
-	ExecInitRangeTable(estate, rtes, NIL, NULL)
-#elif PG_VERSION_NUM >= 160000
-#define wig_init_range_table(estate, rtes) ExecInitRangeTable(estate, rtes, NIL)
-#else
-#define wig_init_range_table(estate, rtes) ExecInitRangeTable(estate, rtes)
+/* 16 split permissions off the range table, which says too what columns an update
+ * sets; 18 added the unpruned relids. */
+static inline void
+wig_init_range_table(EState *estate, List *rtes)
+{
+#if PG_VERSION_NUM >= 160000
+	List	   *permissions = NIL;
+	ListCell   *lc;
+
+	foreach(lc, rtes)
+		addRTEPermissionInfo(&permissions, lfirst_node(RangeTblEntry, lc));
 #endif
+#if PG_VERSION_NUM >= 180000
+	ExecInitRangeTable(estate, rtes, permissions, NULL);
+#elif PG_VERSION_NUM >= 160000
+	ExecInitRangeTable(estate, rtes, permissions);
+#else
+	ExecInitRangeTable(estate, rtes);
+#endif
+}
 
 /* 16 added the result relations that a plan's recheck must not read. */
 #if PG_VERSION_NUM >= 160000
@@ -80,6 +93,13 @@
 #define wig_log_message(prefix, text, len) LogLogicalMessage(prefix, text, len, true, false)
 #else
 #define wig_log_message(prefix, text, len) LogLogicalMessage(prefix, text, len, true)
+#endif
+
+/* 17 knows processes by their kind. */
+#if PG_VERSION_NUM >= 170000
+#define wig_is_background_worker() AmBackgroundWorkerProcess()
+#else
+#define wig_is_background_worker() IsBackgroundWorker
 #endif
 
 #endif							/* WIGGLE_COMPAT_H */

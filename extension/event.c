@@ -6,12 +6,12 @@
 
 #include "access/xact.h"
 #include "lib/stringinfo.h"
-#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/json.h"
 #include "utils/timestamp.h"
 
 #include "clock.h"
+#include "compat.h"
 #include "durable.h"
 #include "event.h"
 #include "guc.h"
@@ -64,7 +64,7 @@ wig_event_append(WigWork *work, const WigInstance *inst, const char *type,
 		wig_event_publish();
 		/* The clock worker commits lazily, but what the feed has told stays true
 		 * across a crash or a failover. Applications have chosen for themselves. */
-		if (IsBackgroundWorker)
+		if (wig_is_background_worker())
 			wig_commit_durably();
 	}
 	values[EVENT_SEQ - 1] = Int64GetDatum(wig_next_event(highest_seq, work->store, work->now));

@@ -17,7 +17,7 @@ run_user() {
 exec_as_run_user() {
 	_home=$1; shift
 	_path=$WIGGLE_PREFIX/bin:$WIGGLE_PGBIN:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin
-	set -- env -i PATH="$_path" HOME="$_home" USER="$(run_user)" LOGNAME="$(run_user)" \
+	set -- env -i ${LD_LIBRARY_PATH:+LD_LIBRARY_PATH="$LD_LIBRARY_PATH"} PATH="$_path" HOME="$_home" USER="$(run_user)" LOGNAME="$(run_user)" \
 		LC_ALL=C.UTF-8 TZ="${TZ:-}" TERM="${TERM:-dumb}" CI="${CI:-}" \
 		PROPERTY_SEED="${PROPERTY_SEED:-}" PROPERTY_ROUNDS="${PROPERTY_ROUNDS:-}" PROPERTY_SECONDS="${PROPERTY_SECONDS:-}" \
 		PYTHON="${PYTHON:-/usr/bin/python3}" PYTHONDONTWRITEBYTECODE=1 \

@@ -76,7 +76,9 @@ select wt.show('ser'), wt.show('rr');
 select name, context, setting, unit, min_val, max_val from pg_settings where name like 'wiggle.%' and name not like 'wiggle.test%' order by name;
 select name, short_desc <> '' as described from pg_settings where name like 'wiggle.%' order by name;
 set wiggle.no_such_setting = 1;
-set wiggle.default_lease = 0;
+\set VERBOSITY sqlstate
+set wiggle.default_lease = 0;	-- 18 words it differently
+\set VERBOSITY default
 set wiggle.loop_max_iterations = 0;
 set wiggle.max_queues = 3;
 
