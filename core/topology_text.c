@@ -88,14 +88,28 @@ refuse_parameter(const char *key, bool has_password, const char *what, struct wi
 					near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
 }
 
+/* As PostgreSQL's JDBC driver takes it: the server's certificate is verified, and
+ * sslmode, where there is one, says it all. */
+static bool
+translate_ssl(char **out, size_t *used, const char *value, size_t value_len, bool has_sslmode,
+			  const char *what, struct wig_error *err)
+{
+	bool		on = value_len == 0 || (value_len == 4 && memcmp(value, "true", 4) == 0);
+	const char *mode = on ? "sslmode=verify-full&" : "sslmode=prefer&";
+
+	if (!on && (value_len != 5 || memcmp(value, "false", 5) != 0))
+		return wig_fail(err, "%s has the parameter ssl, which is true or false; better use sslmode", what);
+	return has_sslmode || append(out, used, mode, strlen(mode)) || wig_fail(err, "out of memory");
+}
+
 /*
  * Write "name=value&" as libpq takes it into *out, or nothing. False when the
  * parameter is one that would change what the proxy relies on.
  */
 static bool
 translate_parameter(char **out, size_t *used, const char *name, size_t name_len,
-					const char *value, size_t value_len, bool has_password, const char *what,
-					struct wig_error *err)
+					const char *value, size_t value_len, bool has_password, bool has_sslmode,
+					const char *what, struct wig_error *err)
 {
 	char		key[64];
 
@@ -104,13 +118,8 @@ translate_parameter(char **out, size_t *used, const char *name, size_t name_len,
 	memcpy(key, name, name_len);
 	key[name_len] = '\0';
 
-	if (strcasecmp(key, "ssl") == 0)
-	{
-		const char *mode = value_len == 0 || strncasecmp(value, "true", value_len) == 0
-			? "sslmode=require&" : "sslmode=prefer&";
-
-		return append(out, used, mode, strlen(mode)) || wig_fail(err, "out of memory");
-	}
+	if (strcmp(key, "ssl") == 0)
+		return translate_ssl(out, used, value, value_len, has_sslmode, what, err);
 	/* What the proxy wants of a shard's primary anyway, the usual way to write several hosts. */
 	if (strcmp(key, "target_session_attrs") == 0 &&
 		((value_len == 10 && memcmp(value, "read-write", 10) == 0) ||
@@ -174,6 +183,7 @@ topology_url(const char *url, const char *what, struct wig_error *err)
 	char	   *out = NULL;
 	size_t		used = 0;
 	bool		has_password;
+	bool		has_sslmode;
 
 	if (!skip(&rest, "postgresql://") && !skip(&rest, "postgres://") &&
 		!skip(&rest, "jdbc:postgresql://"))
@@ -187,6 +197,7 @@ topology_url(const char *url, const char *what, struct wig_error *err)
 		return out;
 	if (!append(&out, &used, "?", 1))
 		goto no_memory;
+	has_sslmode = strstr(query, "?sslmode=") != NULL || strstr(query, "&sslmode=") != NULL;
 	for (const char *name = query + 1; *name != '\0';)
 	{
 		size_t		len = strcspn(name, "&");
@@ -196,7 +207,7 @@ topology_url(const char *url, const char *what, struct wig_error *err)
 		size_t		value_len = equals ? len - name_len - 1 : 0;
 
 		if (len > 0 && !translate_parameter(&out, &used, name, name_len, value, value_len, has_password,
-											what, err))
+											has_sslmode, what, err))
 		{
 			free(out);
 			return NULL;

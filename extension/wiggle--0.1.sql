@@ -535,7 +535,8 @@ begin
 						 when 'F' then 'FAILED' when 'C' then 'CANCELLED' end,
 		   case when t.comp_seq <> 0 then d.node->>'activity' || '#compensate'
 				when d.node->>'kind' = 'SIGNAL' then d.node->>'name'
-				else d.node->>'activity' end, t.attempt, t.available_at, l.owner, t.last_error,
+				else d.node->>'activity' end, t.attempt, t.available_at,
+		   regexp_replace(l.owner, '#[^#]*$', ''), t.last_error,	-- without the nonce, the lease's secret
 		   coalesce(t.started_at, l.claimed_at), t.finished_at, t.created_at, t.input, t.output
 	  from wiggle.wf_token t
 	  join (select e.node from wiggle.wf_definition f, json_array_elements(f.body->'nodes') e(node)
@@ -1010,7 +1011,7 @@ begin
 	end if;
 	foreach p in array permissions loop
 		if p is null or not (p = '*' or p = any (string_to_array(unscoped || ', ' || scoped, ', ')) or
-			split_part(p, ':', 1) = any (string_to_array(scoped, ', ')) and p ~ '^[^:]+:[^[:cntrl:]]{1,200}$') then
+			split_part(p, ':', 1) = any (string_to_array(scoped, ', ')) and p ~ '^[^:]+:[^[:cntrl:]]{1,200}$' and p !~ ':[*]$') then
 			raise exception using errcode = 'WG400', message = format(
 				'''%s'' is no permission: there are *, %s, and, alone or with a colon and a name or a prefix like acme.* behind, %s',
 				p, unscoped, scoped);

@@ -4,7 +4,7 @@ select wiggle.auth_put_role('worker', '{read:order,task.poll:eu.*,event.read}', 
 select wiggle.auth_put_role('worker', array['read', 'task.poll:a queue: with ''all'' kinds'], 'test');
 select name, permissions, builtin from wiggle.auth_roles();
 select p, wt.refusal(format('select wiggle.auth_put_role(''r'', array[%L])', p))
-  from unnest(array['fly', 'read:', 'event.read:x', 'user.manage:x', '*:x', ':x', '', E'read:a\nb', null]) p;
+  from unnest(array['fly', 'read:', 'read:*', 'event.read:x', 'user.manage:x', '*:x', ':x', '', E'read:a\nb', null]) p;
 select wt.refusal('select wiggle.auth_put_role(''r'', ''{}'')');
 select n, wt.refusal(format('select wiggle.auth_put_role(%L, ''{read}'')', n)) from unnest(array['', 'a b', '.a', repeat('n', 65), null]) n;
 select wt.refusal('select wiggle.auth_put_role(''admin'', ''{read}'')'), wt.refusal('select wiggle.auth_drop_role(''viewer'')');

@@ -14,7 +14,7 @@ import world
 from certs import Authority
 from harness import Proxy, topology, wait_for
 from test_cli import wiggle
-from wigclient import REQUESTS, SERVICE, Client, ClientTest, flow, fresh_name
+from wigclient import REQUESTS, SERVICE, Client, ClientTest, flow, fresh_name, run_of, step_result
 
 AUTH = "pg_wiggle.v1.AuthService"
 SHARDS = "pg_wiggle.v1.ShardService"
@@ -179,6 +179,19 @@ class EveryCall(AuthTest):
         for queues in ([], [self.wf, "another"]):
             self.assertEqual(self.code(worker.call, "PollTasks", worker_id="w", queues=queues), "PERMISSION_DENIED")
         self.assertEqual(self.code(self.can("*").call, "PollTasks", worker_id="w", queues=[]), "OK")
+
+    def test_who_reads_an_instance_cannot_settle_its_tasks(self):
+        """What a lease is held with is shown to its worker alone."""
+        workflow = self.define("a")
+        instance = self.client.start(workflow)
+        task = self.client.poll_one(workflow, worker="theirs")
+        reader = self.can("read:" + workflow, "task.poll:another-queue")
+        seen = reader.call("GetInstance", instance_id=instance).tokens[0]
+        self.assertEqual((seen.id, seen.lease_owner), (task.task_id, "theirs"))
+        run = run_of(task, step_result(task.node_id, {"by": "a stranger"}), owner=seen.lease_owner)
+        outcome = reader.call("ReportSteps", runs=[run]).results[0]
+        self.assertEqual(outcome.error_status, 409, outcome)
+        self.assertEqual(self.client.report(task, {"by": "its worker"}).applied.instance_status, "COMPLETED")
 
     def test_a_definition_is_what_it_is_called_not_what_it_says_beside(self):
         client = self.can("workflow.register:" + self.wf)

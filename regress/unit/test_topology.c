@@ -391,7 +391,12 @@ urls(void **state)
 	url("jdbc:postgresql://h:5432/d", "postgresql://h:5432/d");
 	url("postgresql://u:p@h/d?sslmode=require", "postgresql://u:p@h/d?sslmode=require");
 	url("postgres://h/d", "postgresql://h/d");
-	url("jdbc:postgresql://h/d?ssl=true&prepareThreshold=0&connectTimeout=3", "postgresql://h/d?sslmode=require&connect_timeout=3");
+	url("jdbc:postgresql://h/d?ssl=true&prepareThreshold=0&connectTimeout=3", "postgresql://h/d?sslmode=verify-full&connect_timeout=3");
+	url("jdbc:postgresql://h/d?ssl", "postgresql://h/d?sslmode=verify-full");
+	url("jdbc:postgresql://h/d?ssl=false", "postgresql://h/d?sslmode=prefer");
+	url("jdbc:postgresql://h/d?sslmode=verify-ca&ssl=true", "postgresql://h/d?sslmode=verify-ca");
+	url("jdbc:postgresql://h/d?ssl=false&sslmode=verify-full", "postgresql://h/d?sslmode=verify-full");
+	url_refused("jdbc:postgresql://h/d?ssl=on", "the parameter ssl, which is true or false");
 	url("jdbc:postgresql://h/d?reWriteBatchedInserts=true", "postgresql://h/d");
 	url("jdbc:postgresql://a:1,b:2/d?targetServerType=primary", "postgresql://a:1,b:2/d");
 	url("postgresql://a:1,b:2/d?target_session_attrs=read-write&sslmode=require", "postgresql://a:1,b:2/d?sslmode=require");
