@@ -623,6 +623,7 @@ lane_link_up(struct link *link)
 	int			former_pid = lane->backend_pid;
 	bool		sent;
 
+	shard_connected(lane->shard);
 	lane->backend_pid = PQbackendPID(link->conn);
 	lane->state = LANE_PREPARING;
 	lane->syncs = 1;
@@ -761,6 +762,12 @@ lane_start(struct lane *lane)
 	if (lane->link.state == LINK_STOPPED)
 		lane->down_since = loop_now();	/* what comes now may wait for the connection */
 	link_start(&lane->link);
+}
+
+void
+lane_hurry(struct lane *lane)
+{
+	link_hurry(&lane->link);
 }
 
 void

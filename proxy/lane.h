@@ -29,6 +29,9 @@ extern void lane_free(struct lane *lane);
 /* Connect to the shard's present target from now on; renew: as soon as no batch is in flight, else when it is lost. */
 extern void lane_aim(struct lane *lane, bool renew);
 
+/* The server answers others: connect now rather than later. */
+extern void lane_hurry(struct lane *lane);
+
 extern bool lane_up(const struct lane *lane);
 
 /* Up, and ready to send a batch. */

@@ -479,6 +479,13 @@ link_aim(struct link *link, const struct target *target)
 }
 
 void
+link_hurry(struct link *link)
+{
+	if (link->state == LINK_WAITING)
+		deadline_set(&link->timer, loop_now(), attempt);
+}
+
+void
 link_stop(struct link *link)
 {
 	close_session(link);

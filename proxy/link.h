@@ -108,6 +108,9 @@ extern void link_start(struct link *link);
  */
 extern void link_aim(struct link *link, const struct target *target);
 
+/* The server answers others: make the attempt that is waited for now. */
+extern void link_hurry(struct link *link);
+
 /* Close without another attempt; down() is not called. */
 extern void link_stop(struct link *link);
 

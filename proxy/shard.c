@@ -29,6 +29,9 @@
 #define CROWD_ITEMS		64
 #define CROWD_BATCHES	16
 
+/* Connections that come up and break at once would hurry one another for ever. */
+#define HURRY_MS		1000
+
 /* And closes to new work when next to nothing stays behind for so long. */
 #define QUIET_ITEMS		8
 #define QUIET_BATCHES	5000
@@ -79,7 +82,9 @@ shard_ask(struct shard *shard, struct question *question)
 		if (!replicas_fall_back(shard->replicas))
 			return SUBMIT_BEHIND;
 	}
-	if (shard->phase != SHARD_SERVING || !side_up(shard->side))
+
+	/* where the first lane is up a side connection is about to be */
+	if (shard->phase != SHARD_SERVING || !(side_up(shard->side) || lane_up(shard->lanes[0])))
 		return SUBMIT_DOWN;
 	return side_ask(shard->side, question) ? SUBMIT_OK : SUBMIT_FULL;
 }
@@ -181,12 +186,32 @@ tell_health(struct shard *shard)
 		health_set(shard->health, false, "setting up");
 	else if (!lane_up(shard->lanes[0]))
 		health_set(shard->health, false, "no connection");
+	else if (side_count(shard->side) == 0)
+		health_set(shard->health, false, "no connection for reads");
 	else
 	{
 		snprintf(detail, sizeof(detail), "connected, wiggle %s%s", shard->version,
 				 shard->definitions == DEFINITIONS_BEHIND ? ", lacks definitions that home has" : "");
 		health_set(shard->health, shard->definitions != DEFINITIONS_UNKNOWN || shard->told, detail);
 	}
+}
+
+void
+shard_connected(struct shard *shard)
+{
+	if (shard->hurried_at > 0 && loop_now() - shard->hurried_at < HURRY_MS)
+		return;
+	shard->hurried_at = loop_now();
+	for (int i = 0; i < shard->nlanes; i++)
+		lane_hurry(shard->lanes[i]);
+	side_hurry(shard->side);
+	wakeup_hurry(shard->wakeup);
+}
+
+void
+shard_side_changed(struct shard *shard)
+{
+	tell_health(shard);
 }
 
 void

@@ -78,6 +78,7 @@ struct shard
 	struct wakeup *wakeup;
 	struct setup *setup;
 	struct health *health;
+	uint64_t	hurried_at;		/* when its connections were last hurried */
 	struct deadline lost;		/* set while it waits to be set up anew */
 };
 
@@ -153,6 +154,12 @@ extern void shard_crowding(struct shard *shard, int left);
 
 /* A lane came up, went down, or became slow or prompt again; moves work between lanes, tells health and poller. */
 extern void shard_lane_changed(struct shard *shard);
+
+/* One of its connections has come up: those that wait for their next attempt make it now. */
+extern void shard_connected(struct shard *shard);
+
+/* A side connection came up, was lost, or could not be opened; tells health. */
+extern void shard_side_changed(struct shard *shard);
 
 /* The extension or the shard's id is gone: soon, close everything and set up anew. */
 extern void shard_schema_lost(struct shard *shard, const char *why);

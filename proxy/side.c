@@ -418,6 +418,11 @@ side_link_up(struct link *link)
 {
 	struct side *side = link->owner;
 
+	if (side->pool->ops == NULL)
+	{
+		shard_connected(side->pool->shard);
+		shard_side_changed(side->pool->shard);
+	}
 	end_unwanted(side);
 	pump(side->pool);
 }
@@ -434,7 +439,11 @@ side_link_down(struct link *link, const char *why)
 	if (!side_up(pool))
 		pool->down_since = loop_now();
 	if (!pool->stopped && !side->outdated)
+	{
 		log_info("side", "shard %d: a side connection was lost: %s", pool->shard->entry->id, why);
+		if (pool->ops == NULL)
+			shard_side_changed(pool->shard);
+	}
 	side->outdated = false;
 	if (question != NULL)
 	{
@@ -451,11 +460,20 @@ static void
 side_link_failed(struct link *link, const char *sqlstate, const char *why)
 {
 	struct side *side = link->owner;
+	const struct shard *shard = side->pool->shard;
+	static struct log_gate gate;
 
-	log_debug("side", "shard %d: cannot connect: %s", side->pool->shard->entry->id, why);
 	if (side->pool->ops != NULL)
+	{
 		side->pool->ops->failed(side->pool->owner, why);
-	else if (error_classify(sqlstate) == ERROR_SCHEMA)
+		return;
+	}
+
+	/* of a server that cannot be reached at all the first lane tells */
+	if (shard->reachable && side_count(side->pool) == 0 && log_gate_open(&gate))
+		log_warn("side", "shard %d: cannot open a side connection: %s", shard->entry->id, why);
+	shard_side_changed(side->pool->shard);
+	if (error_classify(sqlstate) == ERROR_SCHEMA)
 		shard_schema_lost(side->pool->shard, why);
 }
 
@@ -519,6 +537,13 @@ side_stop(struct side_pool *pool)
 			link_break(&pool->sides[i].link, "closing");
 		link_stop(&pool->sides[i].link);
 	}
+}
+
+void
+side_hurry(struct side_pool *pool)
+{
+	for (int i = 0; i < pool->nsides; i++)
+		link_hurry(&pool->sides[i].link);
 }
 
 void

@@ -65,6 +65,9 @@ extern void side_free(struct side_pool *pool);
 extern void side_start(struct side_pool *pool);
 extern void side_stop(struct side_pool *pool);
 
+/* The server answers others: connect now rather than later. */
+extern void side_hurry(struct side_pool *pool);
+
 /* From now on so many connections; those that are too many end when their question is answered. */
 extern void side_resize(struct side_pool *pool, int connections);
 
@@ -77,7 +80,7 @@ extern bool side_ask(struct side_pool *pool, struct question *question);
 /* How many connections are up? */
 extern int	side_count(const struct side_pool *pool);
 
-/* Is one of the connections up? */
+/* Is one of the connections up, or lost so recently that what is asked may wait for it? */
 extern bool side_up(const struct side_pool *pool);
 
 /* Nothing asked is unanswered. */

@@ -76,7 +76,10 @@ wakeup_greeted(struct link *link, const PGresult *result, struct wig_error *err)
 static void
 wakeup_up(struct link *link)
 {
-	ask(link->owner, SQL_LISTEN);
+	struct wakeup *wakeup = link->owner;
+
+	shard_connected(wakeup->shard);
+	ask(wakeup, SQL_LISTEN);
 }
 
 static bool
@@ -175,6 +178,12 @@ void
 wakeup_start(struct wakeup *wakeup)
 {
 	link_start(&wakeup->link);
+}
+
+void
+wakeup_hurry(struct wakeup *wakeup)
+{
+	link_hurry(&wakeup->link);
 }
 
 void

@@ -17,6 +17,9 @@ struct wakeup;
 extern struct wakeup *wakeup_create(struct shard *shard);
 extern void wakeup_start(struct wakeup *wakeup);
 extern void wakeup_stop(struct wakeup *wakeup);
+
+/* The server answers others: connect now rather than later. */
+extern void wakeup_hurry(struct wakeup *wakeup);
 extern bool wakeup_connected(const struct wakeup *wakeup);
 
 /* Listen at the shard's present target from now on. */
