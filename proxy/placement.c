@@ -8,20 +8,25 @@
 #include "placement.h"
 #include "topology_merge.h"
 
+/* A cycle may have millions of picks: of its beginning so many are enough to begin anywhere in. */
+#define PHASES_MAX	(UINT32_C(1) << 14)
+
 struct placement
 {
 	const struct topology *topology;
+	uint32_t	phase;
 	bool		counts;			/* current is that of the generation below */
 	int64_t		generation;		/* id */
 	int64_t    *current;		/* by position in its weights */
 };
 
 struct placement *
-placement_create(const struct topology *topology)
+placement_create(const struct topology *topology, uint32_t phase)
 {
 	struct placement *placement = xcalloc(1, sizeof(*placement));
 
 	placement->topology = topology;
+	placement->phase = phase;
 	return placement;
 }
 
@@ -90,21 +95,13 @@ placement_check(const struct topology *topology, int64_t now_ms, struct wig_erro
 	return true;
 }
 
-int
-placement_pick(struct placement *placement, int64_t now_ms, bool (*takes) (int shard))
+/* One step of the round: the position in the generation's weights, -1 when nobody takes it. */
+static int
+step(struct placement *placement, const struct generation *generation, bool (*takes) (int shard))
 {
-	int			in_force = placement_generation(placement->topology, now_ms);
-	const struct generation *generation = &placement->topology->generations[in_force];
 	int64_t		total = 0;
 	int			best = -1;
 
-	if (!placement->counts || generation->id != placement->generation)
-	{
-		free(placement->current);
-		placement->current = xcalloc((size_t) generation->nweights, sizeof(*placement->current));
-		placement->generation = generation->id;
-		placement->counts = true;
-	}
 	for (int i = 0; i < generation->nweights; i++)
 	{
 		if (generation->weights[i].weight == 0 || (takes != NULL && !takes(generation->weights[i].shard)))
@@ -114,8 +111,58 @@ placement_pick(struct placement *placement, int64_t now_ms, bool (*takes) (int s
 		if (best < 0 || placement->current[i] > placement->current[best])
 			best = i;
 	}
-	if (best < 0)
-		return -1;
-	placement->current[best] -= total;
-	return generation->weights[best].shard;
+	if (best >= 0)
+		placement->current[best] -= total;
+	return best;
+}
+
+/* Picks until the round repeats itself. */
+static int64_t
+cycle_of(const struct generation *generation)
+{
+	int64_t		total = 0;
+	int64_t		divisor = 0;
+
+	for (int i = 0; i < generation->nweights; i++)
+	{
+		int64_t		a = generation->weights[i].weight;
+
+		total += a;
+		while (a != 0)
+		{
+			int64_t		rest = divisor % a;
+
+			divisor = a;
+			a = rest;
+		}
+	}
+	return divisor == 0 ? 1 : total / divisor;
+}
+
+/* As if so many instances had been placed before as the phase says: proxies that start together differ. */
+static void
+begin(struct placement *placement, const struct generation *generation)
+{
+	int64_t		cycle = cycle_of(generation);
+	uint32_t	skip = placement->phase % (uint32_t) (cycle < PHASES_MAX ? cycle : PHASES_MAX);
+
+	free(placement->current);
+	placement->current = xcalloc((size_t) generation->nweights, sizeof(*placement->current));
+	placement->generation = generation->id;
+	placement->counts = true;
+	while (skip-- > 0)
+		step(placement, generation, NULL);
+}
+
+int
+placement_pick(struct placement *placement, int64_t now_ms, bool (*takes) (int shard))
+{
+	int			in_force = placement_generation(placement->topology, now_ms);
+	const struct generation *generation = &placement->topology->generations[in_force];
+	int			picked;
+
+	if (!placement->counts || generation->id != placement->generation)
+		begin(placement, generation);
+	picked = step(placement, generation, takes);
+	return picked < 0 ? -1 : generation->weights[picked].shard;
 }

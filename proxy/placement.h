@@ -17,8 +17,11 @@
 
 struct placement;
 
-/* The topology must outlive the placement or its replacement. */
-extern struct placement *placement_create(const struct topology *topology);
+/*
+ * The topology must outlive the placement or its replacement. phase, any number: where
+ * in its round each generation begins. Whatever it is, a whole round has the exact shares.
+ */
+extern struct placement *placement_create(const struct topology *topology, uint32_t phase);
 extern void placement_free(struct placement *placement);
 
 /* Go by another topology from now on; what has been counted stays while the same generation is in force. */

@@ -13,6 +13,7 @@
 #include "loop.h"
 #include "member.h"
 #include "placement.h"
+#include "random.h"
 #include "replicas.h"
 #include "shard.h"
 #include "shards.h"
@@ -163,7 +164,7 @@ shards_start(struct topology *document, void (*serving) (void), void (*refused) 
 	on_refused = refused;
 	if (!check_generations(topology, err))
 		return false;
-	placement = placement_create(topology);
+	placement = placement_create(topology, (uint32_t) random_u64());
 	shards = xcalloc((size_t) topology->nshards, sizeof(*shards));
 	for (int i = 0; i < topology->nshards; i++)
 	{

@@ -72,7 +72,7 @@ draining_shards(void **state)
 static void
 exact_shares_smoothly(void **state)
 {
-	struct placement *placement = placement_create(&topology);
+	struct placement *placement = placement_create(&topology, 0);
 	static const int wanted[] = {0, 3, 0, 0, 2, 0, 3, 0};
 	int			counts[4] = {0};
 
@@ -92,10 +92,54 @@ exact_shares_smoothly(void **state)
 	placement_free(placement);
 }
 
+/* Proxies that begin elsewhere in the round go on from there, and come round exactly. */
+static void
+each_phase_is_the_same_round(void **state)
+{
+	static const int round[] = {0, 3, 0, 0, 2, 0, 3, 0};
+
+	(void) state;
+	for (uint32_t phase = 0; phase < 17; phase++)
+	{
+		struct placement *placement = placement_create(&topology, phase);
+
+		for (uint32_t i = 0; i < 16; i++)
+			assert_int_equal(placement_pick(placement, 5000, NULL), round[(phase + i) % 8]);
+		placement_free(placement);
+	}
+}
+
+/* Weights that need a million picks for a round: the beginning differs all the same, the shares hold. */
+static void
+phases_of_a_long_round(void **state)
+{
+	struct generation_weight uneven[] = {{0, 1000000}, {1, 999999}};
+	struct generation only = {.id = 1, .weights = uneven, .nweights = 2};
+	struct topology long_round = topology;
+	int			begun[2] = {0};
+
+	(void) state;
+	long_round.generations = &only;
+	long_round.ngenerations = 1;
+	for (uint32_t phase = UINT32_MAX - 99; phase != 0; phase++)
+	{
+		struct placement *placement = placement_create(&long_round, phase);
+		int			counts[2] = {0};
+
+		begun[placement_pick(placement, 0, NULL)]++;
+		for (int i = 0; i < 1000; i++)
+			counts[placement_pick(placement, 0, NULL)]++;
+		assert_in_range(counts[0], 499, 501);
+		placement_free(placement);
+	}
+	assert_int_equal(begun[0], 50);
+	assert_int_equal(begun[1], 50);
+}
+
 static void
 a_new_generation_begins_anew(void **state)
 {
-	struct placement *placement = placement_create(&topology);
+	struct placement *placement = placement_create(&topology, 0);
 
 	(void) state;
 	assert_int_equal(placement_pick(placement, 1500, NULL), 0);
@@ -168,6 +212,8 @@ main(void)
 		cmocka_unit_test(the_generation_in_force),
 		cmocka_unit_test(draining_shards),
 		cmocka_unit_test(exact_shares_smoothly),
+		cmocka_unit_test(each_phase_is_the_same_round),
+		cmocka_unit_test(phases_of_a_long_round),
 		cmocka_unit_test(a_new_generation_begins_anew),
 		cmocka_unit_test(ids_lead_to_shards),
 		cmocka_unit_test(an_instance_and_its_tasks_take_one_lane),

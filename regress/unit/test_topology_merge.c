@@ -161,7 +161,7 @@ placement_goes_on(void **state)
 {
 	struct topology *running = parse(RUNNING);
 	struct topology *fresh = parse(DOCUMENT(SHARD(9, "active", PLAIN) "," ALL, ONE "," TWO "," GENERATION(7, FUTURE, "\"9\":1")));
-	struct placement *placement = placement_create(running);
+	struct placement *placement = placement_create(running, 0);
 	struct wig_error err = {.message = ""};
 
 	(void) state;
