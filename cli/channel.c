@@ -349,6 +349,8 @@ on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *n
 	}
 	else if (is_named("wiggle-missing-shards", name, name_len))
 		buf_append(&exchange->missing, value, value_len);
+	else if (is_named("wiggle-next", name, name_len))
+		buf_append(&exchange->next_page, value, value_len);
 	else if (is_named("content-type", name, name_len))
 		exchange->not_grpc = value_len < sizeof(grpc) - 1 ||
 			memcmp(value, grpc, sizeof(grpc) - 1) != 0;
@@ -711,6 +713,8 @@ channel_leaving(const struct channel *channel)
 		(channel->state == CHANNEL_UP && !channel_usable(channel));
 }
 
+#define MAX_HEADERS 10			/* of a request */
+
 #define HEADER(key, text) \
 	{(uint8_t *) (key), (uint8_t *) (text), sizeof(key) - 1, strlen(text), NGHTTP2_NV_FLAG_NONE}
 
@@ -718,7 +722,7 @@ void
 channel_send(struct channel *channel, struct exchange *exchange)
 {
 	const char *authorization = channel->security->authorization;
-	const nghttp2_nv headers[] = {
+	nghttp2_nv	headers[MAX_HEADERS] = {
 		HEADER(":method", "POST"),
 		HEADER(":scheme", channel->tls != NULL ? "https" : "http"),
 		HEADER(":path", exchange->path),
@@ -726,15 +730,19 @@ channel_send(struct channel *channel, struct exchange *exchange)
 		HEADER("te", "trailers"),
 		HEADER("content-type", "application/grpc"),
 		HEADER("wiggle-partial", "allow"),
-		HEADER("user-agent", "wiggle/" WIGGLE_VERSION),
-		HEADER("authorization", authorization != NULL ? authorization : "")
+		HEADER("user-agent", "wiggle/" WIGGLE_VERSION)
 	};
+	size_t		n = 8;
 	nghttp2_data_provider body = {
 		.source.ptr = exchange,
 		.read_callback = read_request
 	};
 	int32_t		id;
 
+	if (authorization != NULL)
+		headers[n++] = (nghttp2_nv) HEADER("authorization", authorization);
+	if (exchange->after != NULL)
+		headers[n++] = (nghttp2_nv) HEADER("wiggle-after", exchange->after);
 	exchange->sent = 0;
 	exchange->http_status = 0;
 	exchange->grpc_status = -1;
@@ -742,11 +750,10 @@ channel_send(struct channel *channel, struct exchange *exchange)
 	exchange->why = NULL;
 	buf_reset(&exchange->grpc_message);
 	buf_reset(&exchange->missing);
+	buf_reset(&exchange->next_page);
 	buf_free(&exchange->reply.body);
 	memset(&exchange->reply, 0, sizeof(exchange->reply));
-	id = nghttp2_submit_request(channel->session, NULL, headers,
-								sizeof(headers) / sizeof(headers[0]) - (authorization == NULL ? 1 : 0), &body,
-								exchange);
+	id = nghttp2_submit_request(channel->session, NULL, headers, n, &body, exchange);
 	if (id < 0)
 		abort();
 	exchange->stream_id = id;

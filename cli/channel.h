@@ -31,6 +31,7 @@ struct exchange
 {
 	const char *path;			/* "/package.Service/Method" */
 	const struct buf *request;	/* the message with its gRPC prefix */
+	const char *after;			/* where a list is to go on; NULL: from its beginning */
 
 	size_t		sent;			/* bytes of the request that nghttp2 took */
 	int32_t		stream_id;
@@ -42,6 +43,7 @@ struct exchange
 	int			grpc_status;	/* -1: none came */
 	struct buf	grpc_message;	/* as on the wire; the owner frees it */
 	struct buf	missing;		/* shards that the answer lacks, as on the wire; the owner frees it */
+	struct buf	next_page;		/* where the list goes on, as on the wire; the owner frees it */
 	bool		not_grpc;		/* the response was not application/grpc */
 	const char *why;			/* why the connection ended, while finished runs; or NULL */
 };

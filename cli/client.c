@@ -136,6 +136,7 @@ free_call(struct client_call *call)
 	buf_free(&call->exchange.reply.body);
 	buf_free(&call->exchange.grpc_message);
 	buf_free(&call->exchange.missing);
+	buf_free(&call->exchange.next_page);
 	free(call->path);
 	free(call);
 }
@@ -250,6 +251,7 @@ take_answer(struct client_call *call)
 		return;
 	}
 	reply.missing = exchange->missing.len > 0 ? buf_cstr(&exchange->missing) : NULL;
+	reply.next_page = exchange->next_page.len > 0 ? buf_cstr(&exchange->next_page) : NULL;
 	reply.data = exchange->reply.body.data;
 	reply.len = exchange->reply.body.len;
 	finish(call, &reply);
@@ -504,6 +506,7 @@ client_start(struct client *client, const char *method, const ProtobufCMessage *
 	call->request.len += protobuf_c_message_pack(request, call->request.data + call->request.len);
 	call->exchange.path = call->path;
 	call->exchange.request = &call->request;
+	call->exchange.after = options->after;
 
 	call->next = client->calls;
 	client->calls = call;

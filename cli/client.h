@@ -30,6 +30,7 @@ struct client_reply
 	enum grpc_status status;
 	const char *message;		/* for a person, empty when status is GRPC_OK */
 	const char *missing;		/* "1,3": shards that the answer lacks; NULL: none */
+	const char *next_page;		/* where the list goes on; NULL: it has ended */
 	const uint8_t *data;		/* the reply's message */
 	size_t		len;
 	bool		lost;			/* it is unknown whether the server carried it out */
@@ -43,6 +44,7 @@ struct client_options
 {
 	uint64_t	timeout_ms;		/* over all attempts; 0: thirty seconds */
 	bool		once;			/* do not repeat it when it may have been carried out */
+	const char *after;			/* of a list: a next_page, the caller's until done; NULL: from its beginning */
 	int			max_attempts;	/* 0: as said above */
 };
 

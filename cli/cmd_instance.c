@@ -88,7 +88,8 @@ static const struct option list_options[] = {
 	{"workflow", 0, "NAME", "only instances of this workflow"},
 	{"status", 0, "STATUS", "only RUNNING, COMPLETED, FAILED, CANCELLED, ..."},
 	{"correlation-id", 0, "TEXT", "only those started with it; the other two are ignored then"},
-	{"limit", 'n', "N", "at most so many (default 50)"},
+	{"limit", 'n', "N", "at most so many (default 50), with --all so many at a time"},
+	{"all", 'a', NULL, "all of them, one call after the other"},
 	{NULL, 0, NULL, NULL}
 };
 
@@ -97,9 +98,12 @@ const struct command command_list = {
 	.words = "",
 	.summary = "list instances, the newest first",
 	.details =
+	"With --all what was there at its beginning is listed once each; what is started\n"
+	"meanwhile is newer and is left out.\n"
+	"\n"
 	"Examples:\n"
 	"  wiggle list --workflow order --status FAILED\n"
-	"  wiggle --json list --limit 1000 | jq -r '.[].id'\n",
+	"  wiggle --json list --all --status FAILED | jq -r '.[].id'\n",
 	.options = list_options,
 	.calls = true,
 	.run = run_list
@@ -339,8 +343,9 @@ run_get(struct session *session, const struct arguments *args)
 
 /* ---- list ---- */
 
+/* One array over all pages. */
 static void
-print_list_json(const PB(InstanceList) *list)
+print_page_json(const PB(InstanceList) *list, bool first, bool last)
 {
 	struct buf	out = BUF_INIT;
 
@@ -351,18 +356,24 @@ print_list_json(const PB(InstanceList) *list)
 		show_members(&out, list->instances[i]);
 		json_close(&out, '}');
 	}
-	json_close(&out, ']');
-	print_buf(&out);
+	if (!first)
+		out.data[0] = list->n_instances > 0 ? ',' : ' ';
+	if (last)
+		json_close(&out, ']');
+	fwrite(out.data, 1, out.len, stdout);
+	if (last)
+		fputc('\n', stdout);
 	buf_free(&out);
 }
 
+/* Headings once; the columns of each page are as wide as it needs. */
 static void
-print_list_text(const PB(InstanceList) *list)
+print_page_text(const PB(InstanceList) *list, bool first)
 {
 	static const char *const headings[] = {"ID", "WORKFLOW", "VERSION", "STATUS", "CREATED", "WHY"};
 	struct table table;
 
-	table_start(&table, 6, headings);
+	table_start(&table, 6, first ? headings : NULL);
 	for (size_t i = 0; i < list->n_instances; i++)
 	{
 		const PB(InstanceView) *view = list->instances[i];
@@ -379,6 +390,31 @@ print_list_text(const PB(InstanceList) *list)
 	}
 	table_print(&table, stdout);
 	table_free(&table);
+}
+
+/* Print one page behind *after, which becomes where the next one begins; NULL: there is none. */
+static enum exit_status
+list_page(struct session *session, const PB(ListInstancesRequest) *request, bool all, char **after)
+{
+	struct client_options options = {.after = *after};
+	bool		first = *after == NULL;
+	PB(InstanceList) *list;
+	enum grpc_status status;
+
+	list = (PB(InstanceList) *) session_call(session, "ListInstances", &request->base,
+											 PB_TYPE(instance_list), &options, &status);
+	free(*after);
+	*after = NULL;
+	if (list == NULL)
+		return status_exit(status);
+	if (all && session->next_page != NULL)
+		*after = xstrdup(session->next_page);
+	if (session->json)
+		print_page_json(list, first, *after == NULL);
+	else
+		print_page_text(list, first);
+	protobuf_c_message_free_unpacked(&list->base, NULL);
+	return EXIT_DONE;
 }
 
 /* --status, checked here: the server's own word for it is one of Java's. */
@@ -406,10 +442,10 @@ static enum exit_status
 run_list(struct session *session, const struct arguments *args)
 {
 	PB(ListInstancesRequest) request = PB_INIT(LIST_INSTANCES_REQUEST);
-	PB(InstanceList) *list;
+	char	   *after = NULL;
 	struct wig_error err;
 	int64_t		limit = DEFAULT_LIMIT;
-	enum grpc_status status;
+	enum exit_status status;
 
 	if (!options_number(args, "limit", 1, INT32_MAX, &limit, &err))
 		return complain(EXIT_USAGE, NULL, &err);
@@ -432,16 +468,10 @@ run_list(struct session *session, const struct arguments *args)
 			COM__WIGGLE__PROTO__LIST_INSTANCES_REQUEST__HAS_CORRELATION_ID_CORRELATION_ID;
 		request.correlation_id = (char *) options_value(args, "correlation-id");
 	}
-	list = (PB(InstanceList) *) session_call(session, "ListInstances", &request.base,
-											 PB_TYPE(instance_list), NULL, &status);
-	if (list == NULL)
-		return status_exit(status);
-	if (session->json)
-		print_list_json(list);
-	else
-		print_list_text(list);
-	protobuf_c_message_free_unpacked(&list->base, NULL);
-	return EXIT_DONE;
+	do
+		status = list_page(session, &request, options_has(args, "all"), &after);
+	while (after != NULL);
+	return status;
 }
 
 /* ---- signal ---- */

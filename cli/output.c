@@ -44,7 +44,8 @@ table_start(struct table *table, int ncolumns, const char *const *headings)
 		abort();				/* the widths would not fit */
 	memset(table, 0, sizeof(*table));
 	table->ncolumns = ncolumns;
-	table_row(table, headings);
+	if (headings != NULL)
+		table_row(table, headings);
 }
 
 void

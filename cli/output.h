@@ -21,10 +21,11 @@
 struct table
 {
 	int			ncolumns;
-	int			nrows;			/* with the heading */
+	int			nrows;			/* with the headings */
 	char	  **cells;
 };
 
+/* headings NULL: none. */
 extern void table_start(struct table *table, int ncolumns, const char *const *headings);
 extern void table_row(struct table *table, const char *const *cells);
 extern void table_print(const struct table *table, FILE *out);

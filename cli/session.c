@@ -47,6 +47,16 @@ struct waiting
 	bool		done;
 };
 
+/* Once, though each page of a list may lack the same. */
+static void
+tell_missing(struct session *session, const char *missing)
+{
+	if (missing != NULL && (session->missing == NULL || strcmp(session->missing, missing) != 0))
+		complain_text(EXIT_SUCCESS, "shard %s does not answer: what it holds is not in here", missing);
+	free(session->missing);
+	session->missing = missing != NULL ? xstrdup(missing) : NULL;
+}
+
 static void
 call_done(void *arg, const struct client_reply *reply)
 {
@@ -58,8 +68,9 @@ call_done(void *arg, const struct client_reply *reply)
 	w->status = reply->status;
 	if (reply->status == GRPC_OK)
 	{
-		if (reply->missing != NULL)
-			complain_text(EXIT_SUCCESS, "shard %s does not answer: what it holds is not in here", reply->missing);
+		free(w->session->next_page);
+		w->session->next_page = reply->next_page != NULL ? xstrdup(reply->next_page) : NULL;
+		tell_missing(w->session, reply->missing);
 		w->reply = protobuf_c_message_unpack(w->type, NULL, reply->len, reply->data);
 		if (w->reply != NULL)
 			return;
@@ -157,4 +168,6 @@ session_end(struct session *session)
 		;
 	uv_loop_close(&session->loop);
 	security_free(&session->security);
+	free(session->next_page);
+	free(session->missing);
 }

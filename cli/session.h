@@ -24,6 +24,8 @@ struct session
 {
 	bool		json;			/* --json */
 	const char *server;			/* as given, or the default */
+	char	   *next_page;		/* where the list that was given last goes on; NULL: it has ended */
+	char	   *missing;		/* the shards that were complained of last, or NULL */
 	const char *subject;		/* the instance that calls are about, for messages; or NULL */
 	struct security security;
 	uv_loop_t	loop;

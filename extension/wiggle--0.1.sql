@@ -489,16 +489,18 @@ $$;
 comment on function instance(text) is 'One instance. WG404: no such instance.';
 
 create function instances(workflow text default null, status text default null,
-	correlation_id text default null, max int default 50) returns setof instance
+	correlation_id text default null, max int default 50, before bigint default null) returns setof instance
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
 	wanted int := case when max > 0 then max else 50 end;
 	state text := upper(status);
+	-- Compared without a condition on null, so that the index begins there.
+	bound bigint := coalesce(before, 9223372036854775807);
 begin
 	if correlation_id is not null then
 		return query select r.* from wiggle.wf_instance i, lateral wiggle.instance_row(i) r
-			where i.correlation_id = instances.correlation_id order by i.no desc limit wanted;
+			where i.correlation_id = instances.correlation_id and i.no < bound order by i.no desc limit wanted;
 		return;
 	end if;
 	if state is not null and state not in ('RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED',
@@ -509,12 +511,12 @@ begin
 	end if;
 	return query select r.* from wiggle.wf_instance i, lateral wiggle.instance_row(i) r
 		where (instances.workflow is null or i.workflow = instances.workflow)
-		  and (state is null or i.status = state)
+		  and (state is null or i.status = state) and i.no < bound
 		order by i.no desc limit wanted;
 end
 $$;
-comment on function instances(text, text, text, int) is
-'Instances, newest first. With a correlation id the other filters are ignored. max <= 0 means 50. WG400: unknown status.';
+comment on function instances(text, text, text, int, bigint) is
+'Instances, newest first: by wf_instance.no, and with before only those whose number is less, for the next page. With a correlation id the other filters are ignored. max <= 0 means 50. WG400: unknown status.';
 
 create function tokens(id text) returns setof token
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp
@@ -1560,7 +1562,7 @@ grant usage on schema @extschema@ to wiggle_reader, wiggle_worker, wiggle_client
 
 grant select on all tables in schema @extschema@ to wiggle_reader, wiggle_admin;
 revoke select on table wf_auth_role, wf_auth_credential, wf_auth_audit from wiggle_reader;
-grant execute on function definition(text, int), workflows(), instance(text), instances(text, text, text, int),
+grant execute on function definition(text, int), workflows(), instance(text), instances(text, text, text, int, bigint),
 	tokens(text), instance_row(wf_instance), schedules(), backlog(int), step_stats(text, int, timestamptz, int),
 	pending_signals(), nodes(), shard(), shard_facts(), shard_load(), shards(), @extschema@.version(), transitions()
 	to wiggle_reader, wiggle_client, wiggle_admin;

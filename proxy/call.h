@@ -39,6 +39,13 @@ extern enum call_format call_format(const struct call *call);
 extern bool call_takes_part(const struct call *call);
 extern void call_missing(struct call *call, const char *shards);
 
+/*
+ * Where a list is to go on ("wiggle-after"), NULL: from its beginning. "wiggle-next" says
+ * where the one behind it does; before the answer.
+ */
+extern const char *call_after(const struct call *call);
+extern void call_next(struct call *call, const char *cursor);
+
 /* Free the request early (a parked poll keeps only what it needs). */
 extern void call_drop_request(struct call *call);
 

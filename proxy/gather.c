@@ -12,6 +12,9 @@
 /* More shards than fit are not named. */
 #define MISSING_BYTES	512
 
+/* A shard that has not answered by then, when another has, is missing to who takes part. */
+#define PART_PATIENCE_MS 5000
+
 /* One that a side pool has; it outlives its part when nobody waits for it any more. */
 struct gather_question
 {
@@ -179,6 +182,13 @@ gather_hurry(struct gather *gather, int64_t ms)
 }
 
 void
+gather_hurry_part(struct gather *gather, const struct call *call)
+{
+	if (call != NULL && call_takes_part(call))
+		gather_hurry(gather, PART_PATIENCE_MS);
+}
+
+void
 gather_end(struct gather *gather)
 {
 	one_less(gather);
@@ -186,7 +196,7 @@ gather_end(struct gather *gather)
 
 void
 gather_all(struct gather *gather, enum statement statement, const char *const *params, int nparams,
-		   bool may_lag, void (*done) (struct gather *gather))
+		   bool may_lag, const struct call *call, void (*done) (struct gather *gather))
 {
 	gather_begin(gather, done);
 	for (int slot = 0; slot < shard_slots(); slot++)
@@ -200,6 +210,7 @@ gather_all(struct gather *gather, enum statement statement, const char *const *p
 			question->params[i] = params[i];
 		gather_ask(gather, slot);
 	}
+	gather_hurry_part(gather, call);
 	gather_end(gather);
 }
 

@@ -55,11 +55,18 @@ extern void gather_end(struct gather *gather);
 extern void gather_hurry(struct gather *gather, int64_t ms);
 
 /*
- * The same statement and parameters to all shards, from begin to end; may_lag: replicas
- * may answer, where there are any.
+ * The same for a call whose client takes part, after the few seconds that a list may
+ * take; nothing for others, and for NULL.
+ */
+extern void gather_hurry_part(struct gather *gather, const struct call *call);
+
+/*
+ * The same statement and parameters to all shards, from begin to end, hurried for this
+ * call; may_lag: replicas may answer, where there are any.
  */
 extern void gather_all(struct gather *gather, enum statement statement, const char *const *params,
-					   int nparams, bool may_lag, void (*done) (struct gather *gather));
+					   int nparams, bool may_lag, const struct call *call,
+					   void (*done) (struct gather *gather));
 
 /* The first refusal in order of slots, NULL when nobody refused. */
 extern const struct refusal *gather_refusal(const struct gather *gather);

@@ -226,27 +226,28 @@ read_reply(nghttp2_session *session, int32_t stream_id, uint8_t *out, size_t cap
 	return (ssize_t) n;
 }
 
-/* The shards that the answer lacks; returns the number of fields. */
+/* What the answer lacks, and where the next page begins; returns the number of fields. */
 static size_t
-add_missing(nghttp2_nv *head, size_t n, const struct call *call)
+add_notes(nghttp2_nv *head, size_t n, const struct call *call)
 {
-	if (call->missing == NULL)
-		return n;
-	head[n] = (nghttp2_nv) NV("wiggle-missing-shards", call->missing, strlen(call->missing));
-	return n + 1;
+	if (call->missing != NULL)
+		head[n++] = (nghttp2_nv) NV("wiggle-missing-shards", call->missing, strlen(call->missing));
+	if (call->next_page != NULL)
+		head[n++] = (nghttp2_nv) NV("wiggle-next", call->next_page, strlen(call->next_page));
+	return n;
 }
 
 void
 h2_submit_reply(struct call *call)
 {
-	nghttp2_nv	head[4] = {
+	nghttp2_nv	head[5] = {
 		NV(":status", "200", 3),
 		NV("content-type", "application/grpc", 16),
 		NV("grpc-encoding", "gzip", 4),
 	};
 	nghttp2_data_provider provider = {.source.ptr = call, .read_callback = read_reply};
 
-	nghttp2_submit_response(call->conn->session, call->id, head, add_missing(head, call->gzipped ? 3 : 2, call),
+	nghttp2_submit_response(call->conn->session, call->id, head, add_notes(head, call->gzipped ? 3 : 2, call),
 							&provider);
 	conn_mark_dirty(call->conn);
 }
@@ -277,7 +278,7 @@ h2_submit_plain(struct call *call)
 {
 	const char *type = connect_reply_type(call->http_status, call->format);
 	char		status[4];
-	nghttp2_nv	head[5] = {
+	nghttp2_nv	head[6] = {
 		NV_COPY(":status", status, 3),
 		NV("content-type", type, strlen(type)),
 	};
@@ -285,7 +286,7 @@ h2_submit_plain(struct call *call)
 
 	snprintf(status, sizeof(status), "%03u", call->http_status % 1000U);
 	nghttp2_submit_response(call->conn->session, call->id, head,
-							add_missing(head, add_hint(head, 2, call->http_status), call), &provider);
+							add_notes(head, add_hint(head, 2, call->http_status), call), &provider);
 	conn_mark_dirty(call->conn);
 }
 

@@ -191,6 +191,8 @@ queue_answer(struct request *request)
 		MHD_add_response_header(response, hint, value);
 	if (call->missing != NULL)
 		MHD_add_response_header(response, "wiggle-missing-shards", call->missing);
+	if (call->next_page != NULL)
+		MHD_add_response_header(response, "wiggle-next", call->next_page);
 	if (drain_started())
 		MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
 	result = MHD_queue_response(request->connection, call->http_status, response);

@@ -328,7 +328,7 @@ register_consumer(struct event_poll *poll)
 	}
 	if (fresh && request->start_from == 0)
 	{
-		gather_all(&poll->gather, SQL_HORIZON, NULL, 0, false, heads_known);
+		gather_all(&poll->gather, SQL_HORIZON, NULL, 0, false, NULL, heads_known);
 		return;
 	}
 	for (int slot = 0; slot < shard_slots(); slot++)

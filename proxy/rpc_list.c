@@ -1,8 +1,14 @@
 /*
  * rpc_list.c
- *	  ListInstances: every shard asked at once, merged newest first.
+ *	  ListInstances: every shard asked at once, merged newest first, page by page.
+ *
+ * The order is that of wf_instance.no, the microsecond of creation made unique in its
+ * shard, and of one number that of the shards: total, the same for ever, and walked by
+ * each shard's index. It does not go by created_at, which a clock that was set back
+ * gives to later instances again. A cursor is the last place that was given.
  */
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,13 +28,23 @@
 typedef Com__Wiggle__Proto__ListInstancesRequest ListInstancesRequest;
 typedef Com__Wiggle__Proto__InstanceView InstanceView;
 
+#define PARAMS			6		/* of SQL_INSTANCES; the last one is each shard's */
+
+#define CURSOR_FORMAT	"%" PRId64 ".%" PRId32
+#define CURSOR_BYTES	40
+
+struct place
+{
+	int64_t		number;
+	int32_t		shard;
+};
+
 /* A row of one of the results, for sorting. */
 struct listed
 {
 	const PGresult *result;
 	int			row;
-	int64_t		created;		/* µs */
-	const char *id;
+	struct place place;
 };
 
 struct listing
@@ -36,6 +52,8 @@ struct listing
 	struct gather gather;		/* first: it is handed back */
 	struct pending pending;
 	int			limit;
+	bool		goes_on;		/* behind this place */
+	struct place after;
 	char		limit_text[16];
 	char		bytes_text[24];
 	char	   *status;
@@ -56,16 +74,16 @@ free_listing(struct listing *listing)
 	free(listing);
 }
 
-/* Newest first; of one moment, the greater id first. */
+/* Newest first. */
 static int
 compare_listed(const void *a, const void *b)
 {
-	const struct listed *x = a;
-	const struct listed *y = b;
+	const struct place *x = &((const struct listed *) a)->place;
+	const struct place *y = &((const struct listed *) b)->place;
 
-	if (x->created != y->created)
-		return x->created > y->created ? -1 : 1;
-	return strcmp(y->id, x->id);
+	if (x->number != y->number)
+		return x->number > y->number ? -1 : 1;
+	return x->shard > y->shard ? -1 : 1;
 }
 
 /* All rows of all shards in order; *n is set. False when some shard has too much. */
@@ -89,8 +107,8 @@ merge(const struct listing *listing, struct listed **rows, int *n)
 			(*rows)[(*n)++] = (struct listed) {
 				.result = result,
 				.row = row,
-				.created = strtoll(PQgetvalue(result, row, INSTANCE_CREATED_EXACT), NULL, 10),
-				.id = PQgetvalue(result, row, INSTANCE_ID),
+				.place.number = strtoll(PQgetvalue(result, row, INSTANCE_NUMBER), NULL, 10),
+				.place.shard = shard_by_slot(slot)->entry->id,
 			};
 		}
 	}
@@ -117,6 +135,13 @@ reply_rows(struct listing *listing, const struct listed *rows, int n)
 	}
 	reply.instances = pointers;
 	reply.n_instances = (size_t) n;
+	if (n == listing->limit)
+	{
+		char		cursor[CURSOR_BYTES];
+
+		snprintf(cursor, sizeof(cursor), CURSOR_FORMAT, rows[n - 1].place.number, rows[n - 1].place.shard);
+		call_next(listing->pending.call, cursor);
+	}
 	if (ok)
 		pending_reply(&listing->pending, &reply.base);
 	else
@@ -186,6 +211,25 @@ read_status(const char *text, char **out, struct wig_error *err)
 	return false;
 }
 
+/* What is written again as it was read is a cursor. */
+static bool
+read_after(struct listing *listing, const char *text, struct wig_error *err)
+{
+	char		again[CURSOR_BYTES];
+	char	   *end;
+
+	if (text == NULL)
+		return true;
+	listing->goes_on = true;
+	listing->after.number = strtoll(text, &end, 10);
+	listing->after.shard = *end == '.' ? (int32_t) strtol(end + 1, NULL, 10) : -1;
+	snprintf(again, sizeof(again), CURSOR_FORMAT, listing->after.number, listing->after.shard);
+	return (strcmp(again, text) == 0 && listing->after.number > 0 && listing->after.number < INT64_MAX &&
+			listing->after.shard >= 0) ||
+		wig_fail(err, "wiggle-after '%s' is not what an answer had as wiggle-next; leave it out to begin with the"
+				 " newest", text);
+}
+
 static bool
 fill_params(struct listing *listing, const char **params, struct wig_error *err)
 {
@@ -197,6 +241,8 @@ fill_params(struct listing *listing, const char **params, struct wig_error *err)
 	snprintf(listing->bytes_text, sizeof(listing->bytes_text), "%zu", REPLY_MAX_BYTES);
 	params[3] = listing->limit_text;
 	params[4] = listing->bytes_text;
+	if (!read_after(listing, call_after(listing->pending.call), err))
+		return false;
 	if (request->has_correlation_id_case !=
 		COM__WIGGLE__PROTO__LIST_INSTANCES_REQUEST__HAS_CORRELATION_ID__NOT_SET)
 	{
@@ -217,12 +263,39 @@ fill_params(struct listing *listing, const char **params, struct wig_error *err)
 	return true;
 }
 
+static void
+ask_shards(struct listing *listing, const char *const *params)
+{
+	gather_begin(&listing->gather, listed);
+	for (int slot = 0; slot < shard_slots(); slot++)
+	{
+		struct question *question = gather_question(&listing->gather, slot);
+		char		before[24];
+
+		question->statement = SQL_INSTANCES;
+		question->nparams = PARAMS;
+		memcpy(question->params, params, PARAMS * sizeof(*params));
+
+		/* who asks by correlation may have started it a moment ago */
+		question->may_lag = !listing->by_correlation;
+		if (listing->goes_on)
+		{
+			snprintf(before, sizeof(before), "%" PRId64, listing->after.number +
+					 (shard_by_slot(slot)->entry->id < listing->after.shard));
+			question->params[PARAMS - 1] = before;
+		}
+		gather_ask(&listing->gather, slot);
+	}
+	gather_hurry_part(&listing->gather, listing->pending.call);
+	gather_end(&listing->gather);
+}
+
 void
 rpc_list_instances(struct call *call)
 {
 	ProtobufCMessage *message =
 		message_request(call, &com__wiggle__proto__list_instances_request__descriptor);
-	const char *params[5] = {NULL};
+	const char *params[PARAMS] = {NULL};
 	struct wig_error err = {.message = ""};
 	struct listing *listing;
 
@@ -236,7 +309,5 @@ rpc_list_instances(struct call *call)
 		free_listing(listing);
 		return;
 	}
-
-	/* who asks by correlation may have started it a moment ago */
-	gather_all(&listing->gather, SQL_INSTANCES, params, 5, !listing->by_correlation, listed);
+	ask_shards(listing, params);
 }

@@ -163,7 +163,7 @@ rpc_get_step_stats(struct call *call)
 	params[1] = request->version > 0 ? stats->version : NULL;
 	params[2] = stats->since;
 	params[3] = stats->sample;
-	gather_all(&stats->gather, SQL_STEP_STATS, params, 4, true, stats_known);
+	gather_all(&stats->gather, SQL_STEP_STATS, params, 4, true, call, stats_known);
 }
 
 /* ---- GetBacklogCoverage ---- */
@@ -330,7 +330,7 @@ nodes_known(struct question *question, const PGresult *result, const struct refu
 			json_array_extend(backlog->polls, polls);
 		json_decref(polls);
 	}
-	gather_all(&backlog->gather, SQL_BACKLOG, params, 1, true, backlog_known);
+	gather_all(&backlog->gather, SQL_BACKLOG, params, 1, true, backlog->pending.call, backlog_known);
 }
 
 void

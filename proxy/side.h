@@ -20,7 +20,7 @@ struct shard;
 struct side_pool;
 struct target;
 
-#define QUESTION_MAX_PARAMS 5
+#define QUESTION_MAX_PARAMS 6
 
 /* Embedded in the asker's state; params stay the asker's until done(). */
 struct question

@@ -21,10 +21,10 @@
 
 #define MOMENT(param) "pg_catalog.to_timestamp((" param "::pg_catalog.int8 / 1000.0)::pg_catalog.float8)"
 
-#define INSTANCE_COLUMNS(context, over) \
+#define INSTANCE_COLUMNS(number, context, over) \
 	"i.id, i.workflow, i.version, i.status, i.termination_reason, i.error, " \
 	MILLIS("i.created_at") ", " MILLIS("i.updated_at") ", " \
-	"(extract(epoch from i.created_at) * 1000000)::pg_catalog.int8, " context ", " over
+	number ", " context ", " over
 
 #define SCHEDULE_COLUMNS \
 	"s.id, s.workflow, s.every_millis, s.cron, " MILLIS("s.next_fire_at") ", " MILLIS("s.created_at")
@@ -100,7 +100,7 @@ static const char *const texts[STATEMENTS] = {
 	[SQL_INSTANCE] =
 	"with l as materialized (select i.*, i.context::pg_catalog.text as doc from wiggle.instance($1) i),"
 	" s as (select octet_length(doc) > $2::pg_catalog.int8 as over_bytes from l)"
-	" select " INSTANCE_COLUMNS("case when row_number() over w = 1 and not s.over_bytes then i.doc end",
+	" select " INSTANCE_COLUMNS("null", "case when row_number() over w = 1 and not s.over_bytes then i.doc end",
 								"s.over_bytes")
 	", t.id, t.node_id, t.kind, t.status, t.activity, t.attempt, " MILLIS("t.available_at")
 	", t.lease_owner, t.last_error, " MILLIS("t.started_at") ", " MILLIS("t.finished_at") ", "
@@ -116,11 +116,12 @@ static const char *const texts[STATEMENTS] = {
 	 * never holds more of it than it may send.
 	 */
 	[SQL_INSTANCES] =
-	"with l as materialized (select i.*, i.context::pg_catalog.text as doc"
-	" from wiggle.instances($1, $2, $3, $4::pg_catalog.int4) i),"
+	"with l as materialized (select i.*, i.context::pg_catalog.text as doc,"
+	" (select w.no from wiggle.wf_instance w where w.id = i.id)"
+	" from wiggle.instances($1, $2, $3, $4::pg_catalog.int4, $6::pg_catalog.int8) i),"
 	" s as (select coalesce(sum(octet_length(doc) + 256), 0) > $5::pg_catalog.int8 as over_bytes from l)"
-	" select " INSTANCE_COLUMNS("case when s.over_bytes then null else i.doc end", "s.over_bytes")
-	" from l i, s order by i.created_at desc, i.id desc",
+	" select " INSTANCE_COLUMNS("i.no", "case when s.over_bytes then null else i.doc end", "s.over_bytes")
+	" from l i, s",
 	[SQL_CANCEL] = "select wiggle.cancel($1, $2)",
 	[SQL_SIGNAL] = "select wiggle.signal($1, $2, $3::pg_catalog.jsonb)",
 	[SQL_SCHEDULE] =

@@ -47,7 +47,7 @@ enum statement
 	SQL_REGISTER_CHECK,			/* the same, writes nothing */
 	SQL_DEFINITION,				/* $1 name, $2 version or NULL */
 	SQL_INSTANCE,				/* $1 id, $2 bytes of context at most */
-	SQL_INSTANCES,				/* $1 workflow, $2 status, $3 correlation, $4 max, $5 bytes at most */
+	SQL_INSTANCES,				/* $1 workflow, $2 status, $3 correlation, $4 max, $5 bytes at most, $6 before */
 	SQL_CANCEL,					/* $1 id, $2 reason or NULL */
 	SQL_SIGNAL,					/* $1 id, $2 signal, $3 payload or NULL */
 	SQL_SCHEDULE,				/* $1 workflow, $2 every ms or NULL, $3 cron or NULL, $4 context */
@@ -127,7 +127,7 @@ enum instance_column
 	INSTANCE_ERROR,
 	INSTANCE_CREATED_AT,		/* Unix ms */
 	INSTANCE_UPDATED_AT,
-	INSTANCE_CREATED_EXACT,		/* Unix µs, for merging */
+	INSTANCE_NUMBER,			/* in SQL_INSTANCES: its place, for merging and paging */
 	INSTANCE_CONTEXT,			/* JSON text; in SQL_INSTANCE of the first row only */
 	INSTANCE_OVER				/* 't': the rows have more bytes than asked for */
 };

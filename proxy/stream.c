@@ -247,6 +247,8 @@ stream_close(struct call *call)
 	free(call->reply);
 	free(call->trailer);
 	free(call->missing);
+	free(call->after);
+	free(call->next_page);
 	free(call->caller);
 	metric_add(open_gauge, -1);
 	if (call->prev != NULL)
@@ -554,6 +556,19 @@ call_missing(struct call *call, const char *shards)
 {
 	free(call->missing);
 	call->missing = xstrdup(shards);
+}
+
+const char *
+call_after(const struct call *call)
+{
+	return call->after;
+}
+
+void
+call_next(struct call *call, const char *cursor)
+{
+	free(call->next_page);
+	call->next_page = xstrdup(cursor);
 }
 
 void

@@ -66,6 +66,7 @@ struct call
 	bool		grpc_only;		/* the method is of one of gRPC's own services */
 	bool		accepts_gzip;	/* for the reply */
 	bool		takes_part;		/* an answer may lack shards */
+	char	   *after;			/* where a list goes on, or NULL */
 	size_t		header_bytes;
 	uint64_t	timeout_ms;		/* of grpc-timeout; UINT64_MAX = none */
 	struct grpc_frame frame;
@@ -85,6 +86,7 @@ struct call
 	size_t		reply_sent;		/* begins behind the prefix in Connect */
 	bool		gzipped;		/* the reply's message is */
 	char	   *missing;		/* shards that the answer lacks, or NULL */
+	char	   *next_page;		/* where the list behind the answer goes on, or NULL */
 	bool		streaming;		/* reply messages were sent: the head is out, or about to be */
 	char	   *trailer;		/* the status's message, when it is to follow some */
 	enum grpc_status status;

@@ -2,8 +2,10 @@
  * stream_header.c
  *	  What the header fields of a call say.
  */
+#include <stdlib.h>
 #include <string.h>
 
+#include "buf.h"
 #include "config.h"
 #include "connect.h"
 #include "grpc_gzip.h"
@@ -12,6 +14,9 @@
 
 /* Header fields beyond so many times the bound are not even counted on. */
 #define HEADER_EXCESS		4
+
+/* More than any cursor has. */
+#define AFTER_BYTES			64
 
 void
 stream_refuse(struct call *call, enum grpc_status status, uint16_t http_status, const char *message)
@@ -51,6 +56,19 @@ take_encoding(struct call *call, const char *value, size_t len)
 		call->frame.takes_compressed = true;
 	else if (len != 8 || memcmp(value, "identity", 8) != 0)
 		stream_refuse(call, GRPC_UNIMPLEMENTED, 200, "the grpc-encoding is neither identity nor gzip");
+}
+
+/* A cursor is short and of plain characters: of anything else as much is kept as a refusal can show. */
+static void
+take_after(struct call *call, const char *value, size_t len)
+{
+	free(call->after);
+	call->after = xstrndup(value, len < AFTER_BYTES ? len : AFTER_BYTES);
+	for (char *p = call->after; *p != '\0'; p++)
+	{
+		if (*p < ' ' || *p > '~')
+			*p = '?';
+	}
 }
 
 /* Who does not ask for gRPC is told what is wrong in the body. */
@@ -132,6 +150,8 @@ stream_header(struct call *call, const uint8_t *name, size_t name_len,
 	}
 	else if (IS("wiggle-partial"))
 		call->takes_part = value_len == 5 && memcmp(value, "allow", 5) == 0;
+	else if (IS("wiggle-after"))
+		take_after(call, text, value_len);
 	else if (IS("authorization"))
 	{
 		if (config.grpc_auth != GRPC_AUTH_OFF)

@@ -24,6 +24,13 @@ select wt.names(array(select id from wiggle.instances('ls', 'RUNNING'))), wt.nam
 select count(*) from wiggle.instances('ls', 'FAILED');
 select status, wt.refusal(format('select count(*) from wiggle.instances(status => %L)', status)) from unnest(array['', 'DONE', 'running ', 'COMPENSATING', 'compensation_failed', 'FAILED''; --']) status;
 
+-- Page by page: those whose number is less than that of the last one.
+select wt.names(array(select id from wiggle.instances('ls', max => 2))), wt.names(array(select id from wiggle.instances('ls', max => 2, before => wt.no('i8')))),
+	   wt.names(array(select id from wiggle.instances('ls', max => 2, before => wt.no('i4'))));
+select count(*) from wiggle.instances('ls', before => wt.no('i2'));
+select wt.names(array(select id from wiggle.instances(status => 'running', max => 2, before => wt.no('i6'))));
+select wt.names(array(select id from wiggle.instances(correlation_id => 'ls-2', before => wt.no('i8')))), wt.names(array(select id from wiggle.instances(correlation_id => 'ls-2', before => wt.no('i6'))));
+
 -- A correlation id makes the other filters irrelevant; the empty one is one too.
 select wt.names(array(select id from wiggle.instances(correlation_id => 'ls-1')));
 select wt.names(array(select id from wiggle.instances('nobody', 'no status', 'ls-1')));

@@ -13,6 +13,8 @@ from relay import Relay
 from test_cli import wiggle
 from wigclient import NO_RETRY, Client, ClientTest, flow, fresh_name, plain, run_of
 
+PART = (("wiggle-partial", "allow"),)
+
 
 class OwnWorld(ClientTest):
     """Two shards and a proxy that the test may harm."""
@@ -81,6 +83,9 @@ class OwnWorld(ClientTest):
         self.addCleanup(wake)
         return wake
 
+    def stop_hard(self, shard):
+        subprocess.run(["pg_ctl", "-D", self.shards[shard].data, "-m", "immediate", "-w", "-s", "stop"], check=True)
+
     def metric(self, name):
         """The sum over all labels."""
         total = 0
@@ -104,8 +109,18 @@ class Stalls(OwnWorld):
         self.assertEqual({i.split(".")[1] for i in ids}, {"s0"})
         self.assertEqual(sorted(p.result().tasks[0].instance_id for p in polls), sorted(ids))
 
+        self.lists_without_it(name)
         wake()
         wait_for(lambda: self.client.start(name).startswith("wfi.s1."), 60, "shard 1 to be chosen again")
+
+    def lists_without_it(self, name):
+        """Who takes part is given what the other has, long before the stalled session is given up (25 s)."""
+        calls = [(rpc, self.client.future(rpc, timeout=20, metadata=PART, **fields)) for rpc, fields in
+                 (("ListInstances", {"workflow": name}), ("GetStepStats", {"workflow": name}), ("GetBacklogCoverage", {}))]
+        for rpc, call in calls:
+            with self.subTest(rpc=rpc):
+                call.result()
+                self.assertEqual(dict(call.initial_metadata()).get("wiggle-missing-shards"), "1")
 
     def test_a_locked_instance_fails_alone(self):
         name = self.define("a")
@@ -166,8 +181,7 @@ class HomeDown(OwnWorld):
         name = self.define("a")
         away = self.start_on(1, name)
         parked = self.client.future("PollTasks", worker_id="w", queues=["nothing"], max=1, wait_millis=1500)
-        subprocess.run(["pg_ctl", "-D", os.path.join(self.shards[0].folder, "data"), "-m", "immediate", "-w", "-s", "stop"],
-                       check=True)
+        self.stop_hard(0)
         wait_for(lambda: not self.proxy.ready(), 60, "readiness to fall")
         self.assertEqual(list(parked.result().tasks), [])
         self.assertEqual({self.client.start(name).split(".")[1] for _ in range(4)}, {"s1"})
@@ -194,8 +208,7 @@ class PartOfAll(OwnWorld):
         self.here = self.start_on(0, self.workflow, correlation_id="here")
         self.there = self.start_on(1, self.workflow, correlation_id="there")
         self.others = {i.id for i in self.client.call("ListInstances", workflow=self.workflow).instances}
-        subprocess.run(["pg_ctl", "-D", os.path.join(self.shards[1].folder, "data"), "-m", "immediate", "-w", "-s", "stop"],
-                       check=True)
+        self.stop_hard(1)
         wait_for(lambda: not self.proxy.ready(), 60, "readiness to fall")
 
     def asked(self, rpc, metadata=(), **fields):
@@ -207,15 +220,14 @@ class PartOfAll(OwnWorld):
     def test_a_list_is_whole_or_refused_unless_a_part_is_asked_for(self):
         unavailable = grpc.StatusCode.UNAVAILABLE
         here = {i for i in self.others if i.startswith("wfi.s0.")}
-        part = (("wiggle-partial", "allow"),)
         for rpc, fields in (("ListInstances", {"workflow": self.workflow}), ("GetStepStats", {"workflow": self.workflow}),
                             ("GetBacklogCoverage", {})):
             with self.subTest(rpc=rpc):
                 self.refused(unavailable, "*storage temporarily unavailable*", self.client.call, rpc, **fields)
-                self.assertEqual(self.asked(rpc, part, **fields)[1], "1")
-        self.assertEqual({i.id for i in self.asked("ListInstances", part, workflow=self.workflow)[0].instances}, here)
+                self.assertEqual(self.asked(rpc, PART, **fields)[1], "1")
+        self.assertEqual({i.id for i in self.asked("ListInstances", PART, workflow=self.workflow)[0].instances}, here)
         with self.assertRaises(grpc.RpcError) as caught:
-            self.asked("GetStepStats", part, workflow="nobody's")
+            self.asked("GetStepStats", PART, workflow="nobody's")
         self.assertEqual(caught.exception.code(), grpc.StatusCode.NOT_FOUND)
         answer = Http1(self.proxy).send("ListInstances", {"workflow": self.workflow}, wiggle_partial="allow")
         self.assertEqual((answer.status, answer.headers.get("wiggle-missing-shards")), (200, "1"))

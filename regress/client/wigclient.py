@@ -82,9 +82,9 @@ class Client:
         request, method = self.method(rpc)
         return method(request(**fields), timeout=timeout)
 
-    def future(self, rpc, timeout=60, **fields):
+    def future(self, rpc, timeout=60, metadata=(), **fields):
         request, method = self.method(rpc)
-        return method.future(request(**fields), timeout=timeout)
+        return method.future(request(**fields), timeout=timeout, metadata=metadata)
 
     # ---- what tests say often
 
