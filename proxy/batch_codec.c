@@ -315,6 +315,16 @@ batch_encode(struct batch_params *params, struct item *const *items, int nitems)
 	free(family);
 }
 
+size_t
+batch_params_bytes(const struct batch_params *params)
+{
+	size_t		bytes = 0;
+
+	for (int i = 0; i < BATCH_PARAMS; i++)
+		bytes += params->family[i].len;
+	return bytes;
+}
+
 void
 batch_params_free(struct batch_params *params)
 {

@@ -470,16 +470,6 @@ batch_failed(struct lane *lane, struct batch *batch)
 	batch_refuse(batch, &refusal);
 }
 
-static size_t
-params_bytes(const struct lane *lane)
-{
-	size_t		bytes = 0;
-
-	for (int i = 0; i < BATCH_PARAMS; i++)
-		bytes += lane->params.family[i].len;
-	return bytes;
-}
-
 /* The Sync of the batch in flight has come. */
 static void
 batch_ended(struct lane *lane)
@@ -503,7 +493,7 @@ batch_ended(struct lane *lane)
 	else
 		batch_deliver(batch, result, lane->shard->entry->id);
 	lane->bloated = lane->bloated || PQresultMemorySize(result) > BLOATED_BYTES ||
-		params_bytes(lane) > BLOATED_BYTES;
+		batch_params_bytes(&lane->params) > BLOATED_BYTES;
 	PQclear(result);
 	if (status == PQTRANS_INTRANS || status == PQTRANS_INERROR)
 		link_break(&lane->link, "a transaction was left open on a lane");

@@ -236,6 +236,7 @@ struct batch_params
  * array. A kind without items is a NULL.
  */
 extern void batch_encode(struct batch_params *params, struct item *const *items, int nitems);
+extern size_t batch_params_bytes(const struct batch_params *params);
 extern void batch_params_free(struct batch_params *params);
 
 /* A text[] in binary format, as SQL_RELEASE_OWNERS takes it, appended to out. */
