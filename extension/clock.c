@@ -7,6 +7,7 @@
  */
 #include "wiggle.h"
 
+#include "portability/instr_time.h"
 #include "utils/timestamp.h"
 
 #include "clock.h"
@@ -24,9 +25,22 @@ wig_now(void)
 }
 
 TimestampTz
-wig_wall_clock(void)
+wig_monotonic(void)
 {
-	return GetCurrentTimestamp();
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	return (TimestampTz) INSTR_TIME_GET_MICROSEC(now);
+}
+
+bool
+wig_clock_went_back(void)
+{
+	static TimestampTz last = DT_NOBEGIN;
+	TimestampTz before = last;
+
+	last = GetCurrentTimestamp();
+	return last < before;
 }
 
 long

@@ -10,9 +10,12 @@
 /* The present instant, or the stopped clock of a test. Needs an attached database. */
 extern TimestampTz wig_now(void);
 
-/* Real time, also while a test has stopped the clock: for the rests and restarts
- * of background workers. Needs no attached database. */
-extern TimestampTz wig_wall_clock(void);
+/* Microseconds since some moment, for the rests and restarts of background workers: it goes
+ * on while a test has stopped the clock, and when the machine's is set. Needs no attached database. */
+extern TimestampTz wig_monotonic(void);
+
+/* Has the machine's clock been set back since this process asked last? */
+extern bool wig_clock_went_back(void);
 
 /* How long a latch may be waited on until `deadline`, in ms rounded up, at
  * least 0; -1 when the deadline is "never" or the clock is stopped. */

@@ -44,6 +44,8 @@
 
 /* Under load notifications are this far apart: one covers many commits. */
 #define NOTIFY_REST_MS		1
+/* Nobody tells when the machine's clock is set: it is looked at as often as this. */
+#define MAX_SLEEP_MS		5000
 /* After an error the worker rests, doubling up to the maximum. */
 #define ERROR_REST_MS		100
 #define MAX_ERROR_REST_MS	30000
@@ -247,7 +249,7 @@ told_to_leave(void)
 	SpinLockAcquire(&db->mutex);
 	until = db->leave_until;
 	SpinLockRelease(&db->mutex);
-	return until > wig_wall_clock();
+	return until > wig_monotonic();
 }
 
 /*
@@ -274,7 +276,7 @@ do_duties(void)
 	return sleep;
 }
 
-/* The loop's one error boundary: abort, report, remember to be careful. */
+/* What became due or ready, whoever has told of it. */
 static void
 look_at_everything(void)
 {
@@ -287,6 +289,7 @@ look_at_everything(void)
 	pg_atomic_write_u32(&db->any_ready, 1);
 }
 
+/* The loop's one error boundary: abort, report, remember to be careful. */
 static void
 recover(void)
 {
@@ -336,7 +339,7 @@ tell_launcher_it_works(void)
 static bool
 rest_after_error(long ms)
 {
-	TimestampTz until = TimestampTzPlusMilliseconds(wig_wall_clock(), ms);
+	TimestampTz until = TimestampTzPlusMilliseconds(wig_monotonic(), ms);
 	long		left = ms;
 
 	while (left > 0)
@@ -347,7 +350,7 @@ rest_after_error(long ms)
 		CHECK_FOR_INTERRUPTS();
 		if (told_to_leave())
 			return true;
-		left = TimestampDifferenceMilliseconds(wig_wall_clock(), until);
+		left = TimestampDifferenceMilliseconds(wig_monotonic(), until);
 	}
 	return false;
 }
@@ -410,20 +413,24 @@ serve(void)
 		}
 		if (catalog == CATALOG_OURS)
 		{
+			/* When to look again was reckoned by a clock that was ahead. */
+			if (wig_clock_went_back())
+				look_at_everything();
 			sleep = do_duties();
+			sleep = sleep < 0 ? MAX_SLEEP_MS : Min(sleep, MAX_SLEEP_MS);
 			if (!told)
 				tell_launcher_it_works();
 			told = true;
 			if (pg_atomic_read_u32(&db->any_ready) != 0 ||
 				pg_atomic_read_u32(&db->events_ready) != 0)
 			{
-				if (TimestampDifferenceExceeds(notified_at, wig_wall_clock(), NOTIFY_REST_MS))
+				if (TimestampDifferenceExceeds(notified_at, wig_monotonic(), NOTIFY_REST_MS))
 				{
 					announce();
-					notified_at = wig_wall_clock();
+					notified_at = wig_monotonic();
 				}
 				else
-					sleep = sleep < 0 ? NOTIFY_REST_MS : Min(sleep, NOTIFY_REST_MS);
+					sleep = Min(sleep, NOTIFY_REST_MS);
 			}
 			error_rest = ERROR_REST_MS;
 		}

@@ -104,7 +104,7 @@ list_databases(void)
 		s = find_served(form->oid);
 		MemoryContextSwitchTo(old);
 		s->seen = true;
-		s->restart_at = Min(s->restart_at, wig_wall_clock());
+		s->restart_at = Min(s->restart_at, wig_monotonic());
 	}
 	table_endscan(scan);
 	table_close(rel, AccessShareLock);
@@ -218,7 +218,7 @@ check_worker(Served *s, TimestampTz now)
 static long
 tend_workers(void)
 {
-	TimestampTz now = wig_wall_clock();
+	TimestampTz now = wig_monotonic();
 	TimestampTz next = WIG_NEVER;
 	ListCell   *lc;
 

@@ -115,7 +115,7 @@ worker_runs(WigDatabase *db)
 static void
 send_away(WigDatabase *db)
 {
-	set_leave(db, wig_wall_clock() + LEAVE_USECS);
+	set_leave(db, wig_monotonic() + LEAVE_USECS);
 	wig_worker_poke(db);
 	for (int waited = 0; worker_runs(db) && waited < LEAVE_WAIT_MS; waited += 10)
 	{

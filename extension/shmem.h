@@ -73,7 +73,7 @@ typedef struct WigDatabase
 	int			worker_pid;		/* 0 while none runs */
 	bool		worker_wanted;	/* the extension was found: restart the worker */
 	bool		worker_served;	/* it went through all its duties since it was started */
-	TimestampTz leave_until;	/* the worker keeps away (DROP DATABASE …) */
+	TimestampTz leave_until;	/* the worker keeps away (DROP DATABASE …); by wig_monotonic() */
 
 	pg_atomic_uint64 last_no;	/* highest instance number handed out, 0 = unknown */
 	pg_atomic_uint64 last_event;	/* highest event number handed out, 0 = unknown */

@@ -1,12 +1,20 @@
-"""Proxies whose clocks are wrong, and a shard whose clock is ahead of the other's."""
+"""Proxies whose clocks are wrong, a shard whose clock is ahead of the other's, and one whose clock is set."""
+import collections
 import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import time
 import unittest
 
 import world
 from harness import Proxy, topology, wait_for
+from test_cli import wiggle
 from test_failover import Load
 from test_storage import OwnWorld
-from wigclient import Client, flow
+from wigclient import Client, flow, fresh_name
 
 # Debian's place; the program faketime would start a process of its own in between.
 LIBRARIES = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")
@@ -93,22 +101,43 @@ class Clocks(OwnWorld):
                 call.result()
 
 
-@with_faketime
-class Apart(OwnWorld):
-    """One shard's clock is five minutes ahead of the other's."""
+class ShardClock(OwnWorld):
+    """One of the shards has a clock of its own, so many seconds ahead at first."""
+
+    shard = None
+    at_first = 0
+
+    def set_clock(self, seconds):
+        with open(self.file, "r+b" if os.path.exists(self.file) else "wb") as f:
+            f.write(seconds.to_bytes(8, sys.byteorder, signed=True))
 
     def setUp(self):
-        make = world.make_shard
-        ahead = {"within": clock_off_by(300)}
-        world.make_shard = lambda name, *settings: make(name, *settings, **(ahead if name.endswith("-1") else {}))
+        stem = os.path.join(world.AREA, self.id())
+        self.file, library = stem + ".clock", stem + ".so"
+        subprocess.run(["cc", "-O2", "-fPIC", "-shared", "-o", library, os.path.join(os.path.dirname(__file__), "own_clock.c")],
+                       check=True)
+        self.set_clock(self.at_first)
+        make, own = world.make_shard, {"within": ["env", "LD_PRELOAD=" + library, "OWN_CLOCK=" + self.file]}
+        world.make_shard = lambda name, *settings: make(name, *settings, **(own if name.endswith("-%d" % self.shard) else {}))
         try:
             super().setUp()
         finally:
             world.make_shard = make
 
+    def ahead(self):
+        """Seconds, by the extension's word."""
+        now = [float(s.psql("select extract(epoch from (wiggle.shard()).now)")) for s in self.shards]
+        return now[self.shard] - now[1 - self.shard]
+
+
+class Apart(ShardClock):
+    """One shard's clock is five minutes ahead of the other's."""
+
+    shard = 1
+    at_first = 300
+
     def test_lists_and_events_skip_nothing(self):
-        self.assertGreater(float(self.shards[1].psql("select extract(epoch from (wiggle.shard()).now)"))
-                           - float(self.shards[0].psql("select extract(epoch from (wiggle.shard()).now)")), 200)
+        self.assertGreater(self.ahead(), 200)
         name, consumer = self.define("a"), "apart-consumer"
         self.client.call("PollEvents", consumer=consumer)
         ids = []
@@ -135,3 +164,92 @@ class Apart(OwnWorld):
             for task in tasks:
                 self.assertEqual(self.client.report(task).applied.instance_status, "COMPLETED")
         self.assertEqual(sorted(got), sorted(ids))
+
+
+class Stepped(ShardClock):
+    """Home's clock is set eight hours ahead, and back again."""
+
+    shard = 0
+    hours = 8 * 3600
+
+    def step(self, seconds):
+        self.set_clock(seconds)
+        self.assertAlmostEqual(self.ahead(), seconds, delta=60)
+
+    def fires(self, workflow):
+        return len(self.client.call("ListInstances", workflow=workflow, limit=1000).instances)
+
+    def heard(self):
+        return int(re.search(r'^wiggle_proxy_wakeups_total\{shard="0"\} (\d+)$', self.proxy.http("/metrics")[1], re.M).group(1))
+
+    def woken(self, name):
+        """A parked poll is given what becomes ready on the shard, and the shard has told of it."""
+        heard = self.heard()
+        poll = self.client.future("PollTasks", worker_id="w", queues=[name], max=1, wait_millis=30000, timeout=60)
+        wait_for(lambda: self.metric("wiggle_proxy_parked_polls") == 1, 60, "a parked poll")
+        instance = self.shards[0].psql("select wiggle.start(:'n')", n=name)
+        self.assertEqual([t.instance_id for t in poll.result().tasks], [instance])
+        wait_for(lambda: self.heard() > heard, 60, "a notification")
+        return poll.result().tasks[0]
+
+    def test_ahead_and_back(self):
+        name, ticking, sleeper, held = fresh_name("stepped"), self.define("a"), self.define(("sleep", 60000), "a"), self.define("a")
+        self.client.register(flow(name, "a", "b"))
+        consumer = fresh_name("consumer")
+        self.client.call("PollEvents", consumer=consumer)
+        since = time.monotonic()
+        self.client.call("CreateSchedule", workflow=ticking, every_millis=1000)
+        wait_for(lambda: self.fires(ticking) >= 2, 60, "two fires")
+        load = Load([self.proxy.address], name)
+        load.more(50)
+        before = self.start_on(0, sleeper)
+
+        self.step(self.hours)
+        load.more(50)
+        load.end(self.shards)
+        self.assertEqual(self.client.poll_one(sleeper).instance_id, before)
+        during = self.start_on(0, sleeper)
+        task = self.woken(held)
+        fired = self.fires(ticking)
+        wait_for(lambda: self.fires(ticking) >= fired + 2, 60, "two fires ahead")
+
+        self.step(0)
+        fired = self.fires(ticking)
+        self.assertLess(fired, time.monotonic() - since + 3, "fires of a schedule of one a second")
+        self.woken(held)
+        later = Load([self.proxy.address], name)
+        later.more(50)
+        later.end(self.shards)
+
+        # what was put into those hours stays there, and can be moved
+        schedule, = [s for s in self.client.call("ListSchedules").schedules if s.workflow == ticking]
+        self.assertGreater(schedule.next_fire_at / 1000 - time.time(), self.hours - 600)
+        self.client.call("CreateSchedule", workflow=ticking, every_millis=1000)
+        wait_for(lambda: self.fires(ticking) >= fired + 2, 60, "two more fires")
+        self.assertGreater(task.lease_expires_at / 1000 - time.time(), self.hours - 600)
+        beat = self.client.call("HeartbeatTask", task_id=task.task_id, lease_owner=task.lease_owner, extend_millis=60000)
+        self.assertLess(beat.lease_expires_at / 1000 - time.time(), 600)
+        self.assertEqual(self.client.report(task).applied.instance_status, "COMPLETED")
+        self.assertEqual(self.client.status(during), "RUNNING")
+
+        for each in (load, later):
+            each.is_as_acknowledged(self, self.shards)
+        self.told_and_listed(consumer, name, load.started + later.started)
+
+        # and nothing that was put there is lost
+        self.step(self.hours + 120)
+        self.assertEqual(self.client.poll_one(sleeper, wait=30000).instance_id, during)
+
+    def told_and_listed(self, consumer, name, started):
+        """Each start and end is told once; each instance is on one page."""
+        told, seen = collections.Counter(), set()
+        while told["wf.completed"] < len(started):
+            events = self.client.call("PollEvents", consumer=consumer, max=500, wait_millis=10000).events
+            self.assertTrue(events, "%d of %d ends have been told" % (told["wf.completed"], len(started)))
+            self.assertEqual({e.cursor for e in events} & seen, set())
+            seen.update(e.cursor for e in events)
+            told.update(e.type for e in events if e.workflow == name)
+            self.client.call("AckEvents", consumer=consumer, acked_cursor=events[-1].cursor)
+        self.assertEqual((told["wf.started"], told["wf.completed"]), (len(started), len(started)))
+        done = wiggle("--json", "list", "--all", "--workflow", name, server=self.proxy.address)
+        self.assertEqual(sorted(i["id"] for i in json.loads(done.stdout)), sorted(started))
