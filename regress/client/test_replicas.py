@@ -166,6 +166,52 @@ class Replicas(ClientTest):
             self.assertEqual({i.id for i in future.result().instances}, ids)
         self.serving(self.proxy, 1)
 
+    def test_a_replica_of_a_replica_and_one_that_is_to_lag(self):
+        """What cascades is judged by what it has, whatever it hangs on; one that applies late on purpose serves nothing."""
+        third = Standby(os.path.join(world.AREA, "replica-3"), self.standbys[0])
+        third.start()
+        self.addCleanup(third.stop)
+        proxy = self.start_proxy("replicas-cascade", replicas=[entry(third)])
+        self.addCleanup(proxy.stop)
+        client = Client(proxy.address)
+        self.addCleanup(client.close)
+
+        def serves():
+            return 0 <= self.lag(1, proxy) <= 1000
+
+        def lists_by(replica):
+            before = self.reads(1, proxy)
+            instance = client.start(self.workflow, correlation_id=self.workflow)
+            self.assertEqual(client.status(instance), "RUNNING")
+            self.assertIn(instance, {i.id for i in client.call("ListInstances", correlation_id=self.workflow).instances})
+            self.assertEqual(self.reads(1, proxy), before, "reads after writes")
+            if not replica:
+                self.assertIn(instance, self.listed(client))
+            else:
+                wait_for(lambda: instance in self.listed(client), 60, "what was written, on the replica")
+                self.assertGreater(self.reads(1, proxy), before)
+
+        wait_for(serves, 60, "the cascaded replica to serve")
+        lists_by(replica=True)
+        control = ["pg_ctl", "-D", self.standbys[0].data, "-s", "-w", "-m", "fast"]
+        subprocess.run(control + ["stop"], check=True)
+        try:
+            wait_for(lambda: not serves(), 60, "the cascaded replica to fall behind")
+            lists_by(replica=False)
+        finally:
+            self.standbys[0].start_again()
+        wait_for(serves, 60, "the cascaded replica to be back")
+        lists_by(replica=True)
+
+        third.psql("alter system set recovery_min_apply_delay = '1h'")
+        third.psql("select pg_reload_conf()")
+        wait_for(lambda: not serves(), 60, "the delayed replica to fall behind")
+        lists_by(replica=False)
+        third.psql("alter system reset recovery_min_apply_delay")
+        third.psql("select pg_reload_conf()")
+        wait_for(serves, 60, "the replica that was delayed to be back")
+        lists_by(replica=True)
+
     def test_a_database_that_is_no_copy_of_the_primary_serves_nothing(self):
         strange = self.start_proxy("replicas-strange", replicas=[
             entry(self.away, url="jdbc:postgresql://localhost:%d/wiggle" % self.away.port), entry(self.standbys[0])])
