@@ -11,6 +11,7 @@ from connect import Http1, Http2
 from harness import Proxy, topology, wait_for
 from relay import Relay
 from test_cli import wiggle
+from test_failover import Load
 from wigclient import NO_RETRY, Client, ClientTest, flow, fresh_name, plain, run_of
 
 PART = (("wiggle-partial", "allow"),)
@@ -144,6 +145,28 @@ class Stalls(OwnWorld):
         release()
         again = report(ids[0]).result()
         self.assertEqual(again.results[0].applied.instance_status, "COMPLETED")
+
+    def start_on_other(self, load, shard, name):
+        """An instance that is not on this shard, whatever is refused before."""
+        return wait_for(lambda: next((i for i in [load.attempt(self.client.start, name, {})] if i is not None
+                                      and not i.startswith("wfi.s%d." % shard)), None), 60, "a start elsewhere")
+
+    def test_a_locked_table_is_waited_for_by_nobody_else(self):
+        """Calls of its shard are refused, of the others served; what had been started before is done afterwards."""
+        name = self.define("a", "b")
+        load = Load([self.proxy.address], name)
+        load.more(50)
+        there = self.start_on(1, name)
+        release = self.hold(1, "lock table wiggle.wf_instance in access exclusive mode")
+        refused = self.client.future("CancelInstance", instance_id=there)
+        load.more(6)
+        self.assertEqual(refused.exception().code(), grpc.StatusCode.UNAVAILABLE)
+        self.assertIsNone(self.proxy.process.poll())
+        self.assertIn(self.client.status(self.start_on_other(load, 1, name)), ("RUNNING", "COMPLETED"))
+        release()
+        self.start_on_other(load, 0, name)
+        load.end(self.shards)
+        load.is_as_acknowledged(self, self.shards)
 
     def test_a_locked_instance_costs_its_neighbours_no_call(self):
         """The batch is halved until the instance is alone; nobody waits behind it for long enough to be refused."""
