@@ -332,5 +332,5 @@ topology_find(const struct topology *topology, int32_t id)
 bool
 topology_serves(const struct topology_shard *shard)
 {
-	return shard->state != SHARD_RETIRED && (shard->roles & (ROLE_INSTANCES | ROLE_HOME)) != 0;
+	return shard->state != SHARD_RETIRED && (shard->roles & (ROLE_INSTANCES | ROLE_HOME | ROLE_AUTH)) != 0;
 }

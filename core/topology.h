@@ -114,7 +114,10 @@ extern void topology_free(struct topology *topology);
 /* Index of the shard with this id, -1 when it is not listed. */
 extern int	topology_find(const struct topology *topology, int32_t id);
 
-/* Does the shard answer for instances (active or draining, role instances or home)? */
+/*
+ * Is there anything to connect for (active or draining, role instances, home or auth)? One with auth
+ * alone is set up and asked like any other, and holds no instance.
+ */
 extern bool topology_serves(const struct topology_shard *shard);
 
 /* "ACTIVE", "DRAINING" or "RETIRED". */

@@ -13,6 +13,7 @@
 struct health
 {
 	char	   *name;
+	enum health_need need;
 	bool		ready;
 	char	   *detail;
 	struct health *next;
@@ -29,11 +30,12 @@ health_open(void)
 }
 
 struct health *
-health_add(const char *name)
+health_add(const char *name, enum health_need need)
 {
 	struct health *health = xcalloc(1, sizeof(*health));
 
 	health->name = xstrdup(name);
+	health->need = need;
 	health->detail = xstrdup("starting");
 	*last_part = health;
 	last_part = &health->next;
@@ -48,15 +50,56 @@ health_set(struct health *health, bool ready, const char *detail)
 	health->detail = xstrdup(detail);
 }
 
+void
+health_need(struct health *health, enum health_need need)
+{
+	health->need = need;
+}
+
+static bool
+works(void)
+{
+	for (const struct health *h = parts; h != NULL; h = h->next)
+		if (h->ready && (h->need == HEALTH_WORK || h->need == HEALTH_HOME))
+			return true;
+	return false;
+}
+
+static bool
+lacks(const struct health *health)
+{
+	return !health->ready && (health->need == HEALTH_ALWAYS || health->need == HEALTH_HOME);
+}
+
 bool
 health_ready(void)
 {
-	if (parts == NULL || drain_started())
+	if (drain_started() || !works())
 		return false;
 	for (const struct health *h = parts; h != NULL; h = h->next)
-		if (!h->ready)
+		if (lacks(h))
 			return false;
 	return true;
+}
+
+/* Why it is not ready, for whoever reads a probe's answer. */
+static void
+write_missing(struct buf *out)
+{
+	const char *comma = "";
+
+	buf_text(out, "\"missing\":[");
+	for (const struct health *h = parts; h != NULL; h = h->next)
+	{
+		if (!lacks(h))
+			continue;
+		buf_text(out, comma);
+		buf_json(out, h->name);
+		comma = ",";
+	}
+	if (!works())
+		buf_printf(out, "%s\"a shard that takes instances\"", comma);
+	buf_text(out, "],");
 }
 
 void
@@ -70,8 +113,10 @@ health_write(struct buf *out, bool cluster)
 		buf_printf(out, ",\"version\":\"%s\",\"uptimeMillis\":%" PRIu64 ",", WIGGLE_VERSION,
 				   loop_now() - started_at);
 	}
-	buf_printf(out, "\"ready\":%s,\"draining\":%s,\"parts\":[",
-			   health_ready() ? "true" : "false", drain_started() ? "true" : "false");
+	buf_printf(out, "\"ready\":%s,\"draining\":%s,", health_ready() ? "true" : "false",
+			   drain_started() ? "true" : "false");
+	write_missing(out);
+	buf_text(out, "\"parts\":[");
 	for (const struct health *h = parts; h != NULL; h = h->next)
 	{
 		buf_text(out, h == parts ? "{\"name\":" : ",{\"name\":");

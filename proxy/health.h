@@ -12,21 +12,34 @@
 /* Called once by main: uptime counts from here. */
 extern void health_open(void);
 
+/* What the readiness of the process owes to a part. */
+enum health_need
+{
+	HEALTH_TOLD,				/* nothing: it is shown alone */
+	HEALTH_WORK,				/* one of these must be ready: shards that take instances */
+	HEALTH_ALWAYS,				/* it must be ready: the port */
+	HEALTH_HOME					/* it must be ready, and is one that takes instances */
+};
+
 /*
- * One thing that must work for this process to be ready: a shard. Created once,
- * lives as long as the process, not ready at first. name is copied.
+ * One part of this process: a shard. Created once, lives as long as the process, not
+ * ready at first. name is copied.
  */
 struct health;
-extern struct health *health_add(const char *name);
+extern struct health *health_add(const char *name, enum health_need need);
+extern void health_need(struct health *health, enum health_need need);
 
 /* detail: a few words for a person ("connected, wiggle 0.1", "cannot connect: …"),
  * without secrets; copied. */
 extern void health_set(struct health *health, bool ready, const char *detail);
 
-/* At least one part is there, all are ready, and no drain is on. */
+/*
+ * Every part that must be ready is, one that takes instances is, and no drain is on.
+ * One shard of many that is away does not take every server out of a balancer.
+ */
 extern bool health_ready(void);
 
-/* {"ready":…,"parts":[{"name":…,"ready":…,"detail":…}]} for /readyz, and the same
+/* {"ready":…,"missing":[…],"parts":[{"name":…,"ready":…,"detail":…}]} for /readyz, and the same
  * with "node", "version", "uptimeMillis" for /api/cluster. */
 extern void health_write(struct buf *out, bool cluster);
 

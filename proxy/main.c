@@ -120,7 +120,7 @@ main(int argc, char **argv)
 	raise_descriptor_limit();
 	loop_open();
 	health_open();
-	port_health = health_add("port");
+	port_health = health_add("port", HEALTH_ALWAYS);
 	signals_open(on_hangup);
 	if (!tls_server_open(&err))
 	{

@@ -64,19 +64,6 @@ principal_shard(void)
 	return shard_at(topology->home);
 }
 
-/* Only shards that serve instances have connections. */
-static bool
-check_shard(struct wig_error *err)
-{
-	const struct topology *topology = shard_topology();
-
-	for (int i = 0; i < topology->nshards; i++)
-		if ((topology->shards[i].roles & ROLE_AUTH) != 0 && !topology_serves(&topology->shards[i]))
-			return wig_fail(err, "shard %d has the role auth, but neither instances nor home; WIGGLE_GRPC_AUTH needs"
-							" roles and credentials on a shard that has one of them, too", topology->shards[i].id);
-	return true;
-}
-
 /* -------------------------------------------------------------- principals */
 
 void
@@ -347,19 +334,16 @@ is_idle(void)
 	return !watching;
 }
 
-bool
-principal_start(struct wig_error *err)
+void
+principal_start(void)
 {
 	static const struct drain_hook hook = {.name = "auth", .begin = begin_stop, .idle = is_idle};
 
 	if (config.grpc_auth == GRPC_AUTH_OFF)
-		return true;
-	if (!check_shard(err))
-		return false;
+		return;
 	asked = metric_counter("wiggle_proxy_auth_lookups_total", NULL, "Credentials looked up on the auth shard.");
 	seen = metric_gauge("wiggle_proxy_auth_last_change", NULL,
 						"The number of the last change of roles and credentials that was seen.");
 	drain_register(&hook);
 	deadline_set(&next_watch, loop_now() + WATCH_MS, look);
-	return true;
 }

@@ -58,8 +58,7 @@ extern void principal_release(struct principal *principal);
 /* Where roles and credentials are; home when no shard has the role. */
 extern struct shard *principal_shard(void);
 
-/* Registers the watch on the audit, unless permissions are off. Runs behind shards_start;
- * false with *err when the topology has no place for roles and credentials. */
-extern bool principal_start(struct wig_error *err);
+/* Registers the watch on the audit, unless permissions are off. Runs behind shards_start. */
+extern void principal_start(void);
 
 #endif							/* WIGGLE_PROXY_PRINCIPAL_H */

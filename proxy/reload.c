@@ -251,7 +251,7 @@ reload_start(const char *document, struct topology *(*read) (struct wig_error *e
 	if (document == NULL || *document == '\0' || document[strspn(document, " \t\r\n")] == '{')
 		return;
 	path = document;
-	health = health_add("topology");
+	health = health_add("topology", HEALTH_TOLD);
 	health_set(health, true, "read");
 	uv_fs_poll_init(loop_get(), &watch);
 	uv_fs_poll_start(&watch, looked, path, LOOK_MS);

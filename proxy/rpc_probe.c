@@ -2,7 +2,7 @@
  * rpc_probe.c
  *	  grpc.health.v1.Health: what load balancers and Kubernetes ask.
  *
- * Both names of the server serve when /readyz says so: every shard can be worked
+ * Both names of the server serve when /readyz says so: home and one shard can be worked
  * on, and no drain is on. A watcher whose server is about to end is told, then
  * let go, so that it does not hold the drain up.
  */

@@ -167,6 +167,17 @@ shard_problem(const struct shard *shard)
 	return shard->problem[0] != '\0' ? shard->problem : "no connection";
 }
 
+/* Without home nothing is registered and no schedule fires; of the others one is enough. */
+static enum health_need
+need_of(const struct shard *shard)
+{
+	bool		takes = shard->entry->state == SHARD_ACTIVE && (shard->entry->roles & ROLE_INSTANCES) != 0;
+
+	if ((shard->entry->roles & ROLE_HOME) != 0)
+		return takes ? HEALTH_HOME : HEALTH_ALWAYS;
+	return takes ? HEALTH_WORK : HEALTH_TOLD;
+}
+
 static void
 tell_health(struct shard *shard)
 {
@@ -178,6 +189,7 @@ tell_health(struct shard *shard)
 	if (reachable)
 		shard->problem[0] = '\0';
 	shard->reachable = reachable;
+	health_need(shard->health, need_of(shard));
 
 	if (shard_retired(shard))
 		health_set(shard->health, true,
@@ -477,7 +489,7 @@ shard_create(const struct topology_shard *entry, int index, int slot, struct tar
 	shard->admission = admission_create(shard);
 	shard->catchup = catchup_create(shard);
 	snprintf(name, sizeof(name), "shard %d", entry->id);
-	shard->health = health_add(name);
+	shard->health = health_add(name, need_of(shard));
 	shard->changed_at_ms = now_ms();
 	tell_connections(entry);
 	return shard;
@@ -548,6 +560,7 @@ shard_renew(struct shard *shard, const struct topology_shard *entry, struct targ
 	bool		moves = entry->state != shard->entry->state;
 
 	shard->entry = entry;
+	health_need(shard->health, need_of(shard));
 	if (leaves || copies)
 		renew_replicas(shard);
 	if (leaves)

@@ -76,6 +76,21 @@ topology_same_generation(const struct topology *a, const struct generation *x,
 /* Roles that decide what a shard holds. */
 #define HOLDS (ROLE_INSTANCES | ROLE_HOME)
 
+/* The role auth beside others may move; alone it is what the shard is connected for. */
+static unsigned
+held(unsigned roles)
+{
+	return (roles & HOLDS) != 0 ? roles & HOLDS : roles & ROLE_AUTH;
+}
+
+static const char *
+changed_role(unsigned roles)
+{
+	if ((roles & ROLE_HOME) != 0)
+		return "home";
+	return (roles & ROLE_INSTANCES) != 0 ? "instances" : "auth";
+}
+
 static bool
 check_shard(const struct topology_shard *was, const struct topology *fresh, struct wig_error *err)
 {
@@ -93,10 +108,10 @@ check_shard(const struct topology_shard *was, const struct topology *fresh, stru
 	if (was->state == SHARD_ACTIVE && is->state == SHARD_RETIRED)
 		return wig_fail(err, "shard %d cannot go from ACTIVE to RETIRED at once; set it to draining first, and to retired when"
 						" it holds no instance any more", was->id);
-	if ((is->roles & HOLDS) != (was->roles & HOLDS))
+	if (held(is->roles) != held(was->roles))
 		return wig_fail(err, "shard %d cannot take or lose the role '%s' while the server runs; restore its roles, or restart"
 						" every server with the new document", was->id,
-						((is->roles ^ was->roles) & ROLE_HOME) != 0 ? "home" : "instances");
+						changed_role(held(is->roles) ^ held(was->roles)));
 	return true;
 }
 

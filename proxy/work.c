@@ -30,6 +30,9 @@
 
 #define BUSY_MORE_MS 500
 
+/* How soon after the first shard the port opens when no shard was there in time. */
+#define NONE_MORE_MS 1000
+
 static void (*tell_opened) (void);
 static void (*tell_failed) (const char *reason);
 static bool decided;			/* opened or failed */
@@ -149,10 +152,22 @@ any_busy(void)
 static void
 patience_over(struct deadline *deadline)
 {
+	static bool told_none;
+
 	/* an update of a large catalog is not cut off: each of its steps has a bound of its own */
 	if (config.migrate_only && any_busy())
 	{
 		deadline_set(deadline, loop_now() + BUSY_MORE_MS, patience_over);
+		return;
+	}
+	/* An open port says that there is somebody to talk to: who probes it alone must not be told so yet. */
+	if (refused == 0 && serving == 0 && !config.migrate_only)
+	{
+		if (!told_none)
+			log_warn("work", "%d of %d shards can be used; the port for clients stays closed until one can be",
+					 serving, shard_slots());
+		told_none = true;
+		deadline_set(deadline, loop_now() + NONE_MORE_MS, patience_over);
 		return;
 	}
 	if (refused == 0 && !config.migrate_only)
@@ -176,8 +191,9 @@ work_start(void (*on_opened) (void), void (*on_failed) (const char *reason), str
 	member_start(decide_when_all_are_heard);
 	outbox_start();
 	rpc_event_start();
-	if (!shards_start(topology, on_serving, on_refused, err) || !principal_start(err))
+	if (!shards_start(topology, on_serving, on_refused, err))
 		return false;
+	principal_start();
 	reload_start(config.storage_topology, read_topology);
 	deadline_set(&patience, loop_now() + (uint64_t) config.startup_timeout_ms, patience_over);
 	return true;

@@ -16,7 +16,7 @@
  * *err when the configuration is refused.
  *
  * opened() runs once, in the loop, when every shard is usable (schema applied or
- * verified, shard id claimed) or WIGGLE_STARTUP_TIMEOUT_MILLIS has passed (shards
+ * verified, shard id claimed) or WIGGLE_STARTUP_TIMEOUT_MILLIS has passed and one is (those
  * that are down then answer UNAVAILABLE until they are back): main opens the port for
  * clients. failed() runs instead when a shard is refused (its database bears another
  * shard's id, the library is missing in verify mode), once the others have been heard

@@ -212,9 +212,18 @@ class Proxy:
         except OSError:
             return None
 
-    def ready(self):
+    def serves(self):
+        """What a probe of /readyz finds: home, and one shard at least."""
         answer = self.http("/readyz")
         return answer is not None and answer[0] == 200
+
+    def ready(self):
+        """Every part of it is there, which /readyz does not ask for."""
+        answer = self.http("/readyz")
+        if answer is None:
+            return False
+        body = json.loads(answer[1])
+        return not body["draining"] and all(part["ready"] for part in body["parts"])
 
     def rss_kb(self):
         with open("/proc/%d/status" % self.process.pid, encoding="ascii") as f:

@@ -44,7 +44,7 @@ credential, calls in JSON need the same as by gRPC.
 | page | |
 | --- | --- |
 | `/healthz` | 200 while the process runs: restart it when this does not answer |
-| `/readyz` | 200 while it serves and every shard is connected, 503 from the start until then, while any shard is away and while it drains; which part is not ready is in the body. A proxy that is not ready still serves the shards it has |
+| `/readyz` | 200 while the port for clients is open, home is connected and one shard at least that takes instances; else 503, and 503 from the first signal to end. `missing` in the body says what is missing, `parts` how each shard is. A proxy that is not ready still serves the shards it has. gRPC's health agrees with it |
 | `/metrics` | the metrics below, in Prometheus' text format |
 | `/api/cluster` | this process and its parts as JSON; `wiggle cluster` lists the proxies |
 

@@ -1,4 +1,4 @@
-"""A relay between a proxy and a database that can lose answers on command."""
+"""Relays: one between a proxy and a database that can lose answers on command, one in front of several proxies."""
 import selectors
 import socket
 import threading
@@ -32,6 +32,9 @@ class Relay:
         self.closed = True
         self.listener.close()
 
+    def connect(self):
+        return socket.create_connection(("127.0.0.1", self.target))
+
     def _accept(self):
         while not self.closed:
             try:
@@ -39,7 +42,7 @@ class Relay:
                 if self.for_good and self.lost > 0:
                     client.close()
                     continue
-                server = socket.create_connection(("127.0.0.1", self.target))
+                server = self.connect()
             except OSError:
                 continue
             threading.Thread(target=self._serve, args=(client, server), daemon=True).start()
@@ -67,3 +70,20 @@ class Relay:
                         key.data.sendall(data)
                     except OSError:
                         return
+
+
+class Balancer(Relay):
+    """What a Service of Kubernetes does: each connection goes to the next of these ports that takes one."""
+
+    def __init__(self, ports):
+        self.ports = list(ports)
+        super().__init__(self.ports[0])
+
+    def connect(self):
+        for _ in self.ports:
+            self.ports.append(self.ports.pop(0))
+            try:
+                return socket.create_connection(("127.0.0.1", self.ports[-1]))
+            except OSError:
+                continue
+        raise ConnectionRefusedError("no port takes a connection")

@@ -325,14 +325,26 @@ class AuthShard(ClientTest):
         self.pg_ctl(keeper, "restart")
         wait_for(lambda: self.served(short) and self.served(unknown), what="the shard's return")
 
-    def test_a_shard_for_this_alone_is_refused(self):
+    def test_a_shard_for_this_alone(self):
         document = topology(*world.shards)
         document["shards"][1]["roles"] = ["auth"]
         document["generations"][0]["weights"] = {"0": 1}
-        proxy = Proxy(world.AREA, document, name=fresh_name("alone"), WIGGLE_GRPC_AUTH="enforce")
-        proxy.start(wait=False)
-        self.assertEqual(proxy.process.wait(60), 2, proxy.log())
-        self.assertIn("shard 1 has the role auth, but neither instances nor home", proxy.log())
+        proxy = Proxy(world.AREA, document, name=fresh_name("alone"), WIGGLE_GRPC_AUTH="enforce").start()
+        self.addCleanup(proxy.stop)
+        clients = [Keyed(proxy, shard.psql("select wiggle.auth_create_key(:'name', 'admin')", name=fresh_name("key")))
+                   for shard in world.shards]
+        for client in clients:
+            self.addCleanup(client.close)
+        self.assertEqual(self.served(clients[0]), False, "a key of home, which has no credentials here")
+        self.assertTrue(self.served(clients[1]))
+        name = fresh_name("alone")
+        clients[1].register(flow(name, "a"))
+        self.assertEqual({clients[1].start(name).split(".")[1] for _ in range(3)}, {"s0"})
+        document["shards"][1]["roles"] = ["search"]
+        with open(os.path.join(world.AREA, proxy.name + ".topology.json"), "w", encoding="utf-8") as f:
+            json.dump(document, f)
+        wait_for(lambda: "shard 1 cannot take or lose the role 'auth' while the server runs" in proxy.log(), 60, "the refusal")
+        self.assertTrue(self.served(clients[1]))
 
     def pg_ctl(self, cluster, action):
         """On the same port, unlike the cluster's own."""

@@ -362,6 +362,23 @@ history_may_name_what_drains(void **state)
 	topology_free(t);
 }
 
+/* Roles and credentials may have a shard to themselves: it is connected to, and weighs nothing. */
+static void
+the_role_auth_may_be_alone(void **state)
+{
+	struct wig_error err = {.message = ""};
+	struct topology *t = parse(DOCUMENT(SHARD("0", "active", HOME, "a") "," SHARD("1", "active", "\"auth\"", "b") ","
+										SHARD("2", "active", "\"search\"", "c"), WEIGHTS("{\"0\":1}")), &err);
+
+	(void) state;
+	if (t == NULL)
+		fail_msg("refused: %s", err.message);
+	assert_true(topology_serves(&t->shards[1]));
+	assert_false(topology_serves(&t->shards[2]));
+	assert_int_equal(t->shards[0].roles & ROLE_AUTH, 0);
+	topology_free(t);
+}
+
 static void
 url(const char *given, const char *wanted)
 {
@@ -474,6 +491,7 @@ main(void)
 		cmocka_unit_test(replicas),
 		cmocka_unit_test(a_retired_shard_needs_no_primary),
 		cmocka_unit_test(history_may_name_what_drains),
+		cmocka_unit_test(the_role_auth_may_be_alone),
 		cmocka_unit_test(urls),
 		cmocka_unit_test(instants),
 		cmocka_unit_test(truncated_documents),
