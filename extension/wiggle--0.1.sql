@@ -9,7 +9,7 @@ do $roles$
 declare
 	name text;
 begin
-	foreach name in array array['wiggle_reader', 'wiggle_worker', 'wiggle_client', 'wiggle_admin'] loop
+	foreach name in array array['wiggle_reader', 'wiggle_worker', 'wiggle_client', 'wiggle_server', 'wiggle_admin'] loop
 		if not exists (select from pg_catalog.pg_roles where rolname = name) then
 			begin
 				execute pg_catalog.format('create role %I nologin', name);
@@ -1558,7 +1558,7 @@ comment on view stuck is 'Work that nobody moves: no worker for its queue, no cl
 revoke all on all tables in schema @extschema@ from public;
 revoke all on all functions in schema @extschema@ from public;
 
-grant usage on schema @extschema@ to wiggle_reader, wiggle_worker, wiggle_client, wiggle_admin;
+grant usage on schema @extschema@ to wiggle_reader, wiggle_worker, wiggle_client, wiggle_server, wiggle_admin;
 
 grant select on all tables in schema @extschema@ to wiggle_reader, wiggle_admin;
 revoke select on table wf_auth_role, wf_auth_credential, wf_auth_audit from wiggle_reader;
@@ -1572,7 +1572,11 @@ grant execute on function poll(text, text[], int, interval, jsonb), complete(tex
 grant execute on function start(text, jsonb, int, text, text), mint(int), cancel(text, text),
 	signal(text, text, jsonb), schedule(text, interval, text, jsonb), unschedule(text),
 	events(text, int, bigint), ack(text, bigint), forget_consumer(text) to wiggle_client;
-grant execute on all functions in schema @extschema@ to wiggle_admin;
+grant execute on all functions in schema @extschema@ to wiggle_admin, wiggle_server;
+
+-- The proxy's role: every call of every client, and no decision that is a person's.
+revoke execute on function shard_adopt(), shard_write_off(int), test_set_clock(timestamptz) from wiggle_server;
+grant select on table wf_definition, wf_beat to wiggle_server;
 
 -- The clock worker of this database starts once this commits.
 create function worker_wanted() returns void

@@ -203,7 +203,7 @@ judge_identity(struct setup *setup, const PGresult *result)
 	}
 	if (strcmp(PQgetvalue(result, 0, IDENTITY_MAY_SERVE), "true") != 0)
 	{
-		snprintf(why, sizeof(why), "the role \"%s\" may not run what the proxy needs; run \"grant wiggle_admin"
+		snprintf(why, sizeof(why), "the role \"%s\" may not run what the proxy needs; run \"grant wiggle_server"
 				 " to %s\" there", PQgetvalue(result, 0, IDENTITY_ROLE), PQgetvalue(result, 0, IDENTITY_ROLE));
 		setup_refuse(setup, why);
 		return;
@@ -317,8 +317,8 @@ step_failed(struct setup *setup, const PGresult *result)
 	if (sqlstate != NULL && strcmp(sqlstate, "42501") == 0)
 		hint = setup->step == SQL_SETUP_CREATE || setup->step == SQL_SETUP_UPDATE
 			? "as a superuser run \"create extension wiggle\" (or \"alter extension wiggle update\")"
-			" there and grant wiggle_admin to the proxy's role, or let the proxy connect as a superuser"
-			: "grant wiggle_admin to the proxy's role there";
+			" there and grant wiggle_server to the proxy's role, or let the proxy connect as a superuser"
+			: "grant wiggle_server to the proxy's role there";
 	snprintf(why, sizeof(why), "%s%s%s", message ? message : "no message", hint ? "; " : "",
 			 hint ? hint : "");
 	/* 55000 is the extension's own: a server that is not set up for it stays so until someone acts */

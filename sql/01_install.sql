@@ -57,6 +57,7 @@ select p.proname || '(' || p.pronargs || ')' as function,
 	   has_function_privilege('wiggle_reader', p.oid, 'execute') as reader,
 	   has_function_privilege('wiggle_worker', p.oid, 'execute') as worker,
 	   has_function_privilege('wiggle_client', p.oid, 'execute') as client,
+	   has_function_privilege('wiggle_server', p.oid, 'execute') as server,
 	   has_function_privilege('wiggle_admin', p.oid, 'execute') as admin
   from pg_proc p where p.pronamespace = 'wiggle'::regnamespace
  order by p.proname collate "C";
@@ -65,6 +66,7 @@ select p.proname || '(' || p.pronargs || ')' as function,
 create role wt_client login in role wiggle_client;
 create role wt_worker login in role wiggle_worker;
 create role wt_reader login in role wiggle_reader;
+create role wt_server login in role wiggle_server;
 create role wt_admin login in role wiggle_admin;
 create role wt_nobody login;
 
@@ -106,12 +108,18 @@ select wiggle.start('roles');
 select wiggle.poll('w');
 delete from wiggle.wf_ready;
 reset role;
+set role wt_server;
+select wiggle.shard_adopt();
+select wiggle.shard_write_off(1);
+select wiggle.test_set_clock(now());
+select count(*) from wiggle.wf_instance;
+reset role;
 set role wt_nobody;
 select wiggle.version();
 select * from wiggle.running;
 reset role;
 
-drop role wt_client, wt_worker, wt_reader, wt_admin, wt_nobody;
+drop role wt_client, wt_worker, wt_reader, wt_server, wt_admin, wt_nobody;
 
 -- Security-definer functions do not follow the caller's search_path.
 select p.oid::regprocedure as follows_search_path from pg_proc p
