@@ -488,8 +488,8 @@ end
 $$;
 comment on function instance(text) is 'One instance. WG404: no such instance.';
 
-create function instances(workflow text default null, status text default null,
-	correlation_id text default null, max int default 50, before bigint default null) returns setof instance
+create function instance_list(workflow text, status text, correlation_id text, max int, before bigint)
+	returns table (no bigint, shown instance)
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
@@ -499,8 +499,8 @@ declare
 	bound bigint := coalesce(before, 9223372036854775807);
 begin
 	if correlation_id is not null then
-		return query select r.* from wiggle.wf_instance i, lateral wiggle.instance_row(i) r
-			where i.correlation_id = instances.correlation_id and i.no < bound order by i.no desc limit wanted;
+		return query select i.no, r from wiggle.wf_instance i, lateral wiggle.instance_row(i) r
+			where i.correlation_id = instance_list.correlation_id and i.no < bound order by i.no desc limit wanted;
 		return;
 	end if;
 	if state is not null and state not in ('RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED',
@@ -509,12 +509,19 @@ begin
 			message = format('No enum constant com.wiggle.core.InstanceStatus.%s', state),
 			hint = 'A status is RUNNING, COMPLETED, FAILED, CANCELLED, COMPENSATING, COMPENSATED or COMPENSATION_FAILED.';
 	end if;
-	return query select r.* from wiggle.wf_instance i, lateral wiggle.instance_row(i) r
-		where (instances.workflow is null or i.workflow = instances.workflow)
+	return query select i.no, r from wiggle.wf_instance i, lateral wiggle.instance_row(i) r
+		where (instance_list.workflow is null or i.workflow = instance_list.workflow)
 		  and (state is null or i.status = state) and i.no < bound
 		order by i.no desc limit wanted;
 end
 $$;
+comment on function instance_list(text, text, text, int, bigint) is
+'Not for applications: what instances() gives, each with its number in wf_instance.';
+
+create function instances(workflow text default null, status text default null,
+	correlation_id text default null, max int default 50, before bigint default null) returns setof instance
+language sql stable security definer set search_path = pg_catalog, pg_temp
+as $$ select (l.shown).* from wiggle.instance_list(workflow, status, correlation_id, max, before) l $$;
 comment on function instances(text, text, text, int, bigint) is
 'Instances, newest first: by wf_instance.no, and with before only those whose number is less, for the next page. With a correlation id the other filters are ignored. max <= 0 means 50. WG400: unknown status.';
 

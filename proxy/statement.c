@@ -79,7 +79,7 @@ static const char *const texts[STATEMENTS] = {
 	" f.identity::text, f.timeline::text,"
 	" (select pg_catalog.bool_and(pg_catalog.has_function_privilege(p.oid, 'execute'))::text"
 	"  from pg_catalog.pg_proc p where p.pronamespace = 'wiggle'::pg_catalog.regnamespace"
-	"  and p.proname in ('batch', 'release_owners', 'register', 'instances', 'cancel')), session_user::text,"
+	"  and p.proname in ('batch', 'release_owners', 'register', 'instance_list', 'cancel')), session_user::text,"
 	" f.genuine, f.facts::text, f.complete from wiggle.shard() s, wiggle.shard_facts() f",
 	[SQL_SETUP_CLAIM] = "select wiggle.shard_claim($1::pg_catalog.int4)",
 	[SQL_SETUP_HOME] = "select wiggle.shard_home($1::pg_catalog.int4, $2)",
@@ -116,9 +116,8 @@ static const char *const texts[STATEMENTS] = {
 	 * never holds more of it than it may send.
 	 */
 	[SQL_INSTANCES] =
-	"with l as materialized (select i.*, i.context::pg_catalog.text as doc,"
-	" (select w.no from wiggle.wf_instance w where w.id = i.id)"
-	" from wiggle.instances($1, $2, $3, $4::pg_catalog.int4, $6::pg_catalog.int8) i),"
+	"with l as materialized (select i.no, (i.shown).*, (i.shown).context::pg_catalog.text as doc"
+	" from wiggle.instance_list($1, $2, $3, $4::pg_catalog.int4, $6::pg_catalog.int8) i),"
 	" s as (select coalesce(sum(octet_length(doc) + 256), 0) > $5::pg_catalog.int8 as over_bytes from l)"
 	" select " INSTANCE_COLUMNS("i.no", "case when s.over_bytes then null else i.doc end", "s.over_bytes")
 	" from l i, s",
