@@ -25,7 +25,7 @@ struct credential
 {
 	enum credential_kind kind;
 	uint8_t		hash[CREDENTIAL_HASH];	/* of the key, or of the subject */
-	const char *subject;		/* of the certificate; the connection's */
+	const char *subject;		/* of the certificate; the call's, in a cache its own */
 };
 
 /* The value of an authorization field: "Bearer <key>". */

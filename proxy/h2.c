@@ -42,7 +42,8 @@ on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *use
 		return 0;
 	conn_refund(conn);
 	nghttp2_session_set_stream_user_data(session, frame->hd.stream_id,
-										 stream_open(conn, frame->hd.stream_id));
+										 stream_open(conn, frame->hd.stream_id,
+													 conn->tls != NULL ? tls_peer(conn->tls) : NULL));
 	return 0;
 }
 

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <microhttpd.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "address.h"
@@ -24,6 +25,7 @@
 static struct MHD_Daemon *httpd;
 static uv_poll_t poll_handle;
 static struct deadline timeout;
+static const char *arriving;	/* whose connection the daemon is being given, or NULL */
 
 struct page
 {
@@ -142,6 +144,21 @@ on_readable(uv_poll_t *handle_, int status, int events)
 	run(NULL);
 }
 
+/* A connection's context is the subject of its client's certificate, from its start to its end. */
+static void
+on_connection(void *cls, struct MHD_Connection *connection, void **context, enum MHD_ConnectionNotificationCode what)
+{
+	(void) cls;
+	(void) connection;
+	if (what == MHD_CONNECTION_NOTIFY_STARTED)
+		*context = arriving != NULL ? xstrdup(arriving) : NULL;
+	else
+	{
+		free(*context);
+		*context = NULL;
+	}
+}
+
 /* Without a port of its own the daemon gets its connections from the tunnels of TLS. */
 static void
 start_daemon(const struct sockaddr_storage *addr)
@@ -157,15 +174,19 @@ start_daemon(const struct sockaddr_storage *addr)
 							 MHD_OPTION_CONNECTION_LIMIT, HTTP_CONNECTIONS,
 							 MHD_OPTION_CONNECTION_TIMEOUT, HTTP_TIMEOUT_S,
 							 MHD_OPTION_NOTIFY_COMPLETED, http_call_completed, NULL,
+							 MHD_OPTION_NOTIFY_CONNECTION, on_connection, NULL,
 							 MHD_OPTION_END);
 }
 
+/* The daemon has no thread of its own: it tells of the connection before it returns. */
 static void
-add_connection(int fd)
+add_connection(int fd, const char *peer)
 {
 	const struct sockaddr addr = {.sa_family = AF_UNIX};
 
+	arriving = peer;
 	MHD_add_connection(httpd, fd, &addr, sizeof(addr.sa_family));
+	arriving = NULL;
 	wake();
 }
 

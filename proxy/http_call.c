@@ -14,7 +14,6 @@
 #include "drain.h"
 #include "grpc_header.h"
 #include "http_call.h"
-#include "http_tls.h"
 #include "log.h"
 #include "loop.h"
 #include "metrics.h"
@@ -135,17 +134,16 @@ take_header(void *cls, enum MHD_ValueKind kind, const char *name, const char *va
 static bool
 lacks_certificate(const struct call *call)
 {
-	return tls_server_needs_peer() && (call->tls == NULL || tls_peer(call->tls) == NULL);
+	return tls_server_needs_peer() && call->peer == NULL;
 }
 
 static struct request *
 open_request(struct MHD_Connection *connection, const char *path, const char *method)
 {
 	struct request *request = xcalloc(1, sizeof(*request));
-	struct call *call = stream_open(NULL, 0);
+	struct call *call =
+		stream_open(NULL, 0, MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context);
 
-	if (tls_server_on())
-		call->tls = http_tls_session(socket_of(connection));
 	request->connection = connection;
 	request->call = call;
 	call->answered = answered;

@@ -32,13 +32,13 @@ enum direction
 struct tunnel
 {
 	uv_tcp_t	client;
-	uv_pipe_t	daemon;			/* our end; the other one is fd's */
-	int			fd;				/* -1 until the handshake is over */
+	uv_pipe_t	daemon;			/* our end */
 	struct tls *tls;
 	struct tunnel *prev;
 	struct tunnel *next;
 	int			kept[2];		/* writes that wait, by direction */
 	bool		hello;			/* the first bytes were TLS's */
+	bool		joined;			/* the handshake is over, the daemon has the other end */
 	bool		ending;			/* the daemon has closed */
 	bool		lingering;
 	bool		closing;
@@ -59,7 +59,7 @@ static bool opened;
 static struct tunnel *tunnels;
 static int	count;
 static int	most;
-static void (*give_daemon) (int fd);
+static void (*give_daemon) (int fd, const char *peer);
 
 static void start_reading(struct tunnel *t, enum direction to);
 static void finish(struct tunnel *t);
@@ -92,7 +92,7 @@ end(struct tunnel *t)
 	if (t->next != NULL)
 		t->next->prev = t->prev;
 	uv_close((uv_handle_t *) &t->client, on_closed);
-	if (t->fd >= 0)
+	if (t->joined)
 		uv_close((uv_handle_t *) &t->daemon, on_closed);
 }
 
@@ -111,7 +111,7 @@ overdue(struct deadline *d)
 {
 	struct tunnel *t = deadline_owner(d, struct tunnel, deadline);
 
-	if (!tls_ready(t->tls))
+	if (!t->joined && !t->lingering)
 		complain("the TLS handshake was not over in time (WIGGLE_TLS_HANDSHAKE_MILLIS)");
 	end(t);
 }
@@ -150,7 +150,7 @@ on_written(uv_write_t *request, int status)
 		deadline_clear(&t->deadline);
 		if (t->ending)
 			finish(t);
-		else if (t->fd >= 0)
+		else if (t->joined)
 			start_reading(t, to);
 	}
 	else
@@ -175,7 +175,7 @@ keep(struct tunnel *t, enum direction to, const uint8_t *data, size_t len)
 	t->kept[to]++;
 	if (to == TO_CLIENT)
 		deadline_set(&t->deadline, loop_now() + (uint64_t) config.stalled_write_ms, overdue);
-	if (to == TO_DAEMON || t->fd >= 0)
+	if (to == TO_DAEMON || t->joined)
 		uv_read_stop(source(t, to));
 }
 
@@ -279,10 +279,10 @@ join(struct tunnel *t)
 	uv_pipe_init(loop_get(), &t->daemon, 0);
 	t->daemon.data = t;
 	t->handles++;
-	t->fd = ends[1];
+	t->joined = true;
 	uv_pipe_open(&t->daemon, ends[0]);
 	start_reading(t, TO_CLIENT);
-	give_daemon(ends[1]);
+	give_daemon(ends[1], tls_peer(t->tls));
 }
 
 static void
@@ -306,7 +306,7 @@ take(struct tunnel *t, const uint8_t *data, size_t len)
 	pass_sealed(t);
 	if (event == TLS_FAILED)
 		complain(tls_failure(t->tls));
-	if (event == TLS_FAILED && t->fd < 0)
+	if (event == TLS_FAILED && !t->joined)
 		finish(t);
 	else if (event != TLS_WANT)
 		end(t);
@@ -362,7 +362,6 @@ on_connection(uv_stream_t *stream, int status)
 	uv_tcp_init(loop_get(), &t->client);
 	t->client.data = t;
 	t->handles = 1;
-	t->fd = -1;
 	t->next = tunnels;
 	if (tunnels != NULL)
 		tunnels->prev = t;
@@ -381,15 +380,6 @@ on_connection(uv_stream_t *stream, int status)
 	start_reading(t, TO_DAEMON);
 }
 
-const struct tls *
-http_tls_session(int fd)
-{
-	for (struct tunnel *t = tunnels; t != NULL; t = t->next)
-		if (t->fd == fd)
-			return t->tls;
-	return NULL;
-}
-
 /* What the daemon has written and the client has not got yet. */
 static bool
 owes(const struct tunnel *t)
@@ -399,7 +389,7 @@ owes(const struct tunnel *t)
 
 	if (t->kept[TO_CLIENT] > 0)
 		return true;
-	return t->fd >= 0 && uv_fileno((const uv_handle_t *) &t->daemon, &fd) == 0 &&
+	return t->joined && uv_fileno((const uv_handle_t *) &t->daemon, &fd) == 0 &&
 		ioctl(fd, FIONREAD, &unread) == 0 && unread > 0;
 }
 
@@ -413,7 +403,8 @@ is_idle(void)
 }
 
 bool
-http_tls_open(const struct sockaddr *addr, int limit, void (*add) (int fd), int *port, struct wig_error *err)
+http_tls_open(const struct sockaddr *addr, int limit, void (*add) (int fd, const char *peer), int *port,
+			  struct wig_error *err)
 {
 	static const struct drain_hook hook = {.name = "second port", .idle = is_idle};
 	struct sockaddr_storage bound;

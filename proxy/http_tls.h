@@ -13,17 +13,15 @@
 #include <sys/socket.h>
 
 #include "error.h"
-#include "tls.h"
 
 /*
  * Listen on the address. add() gets the daemon's end of each connection, which is
- * then its own. limit is of connections. *port is the port it listens on.
+ * then its own, and the subject of the client's certificate, or NULL: the daemon's
+ * connection may outlive the client's, and has to remember whose it is by itself.
+ * limit is of connections. *port is the port it listens on.
  */
-extern bool http_tls_open(const struct sockaddr *addr, int limit, void (*add) (int fd), int *port,
-						  struct wig_error *err);
-
-/* The session of the client behind the daemon's socket; NULL when it is gone. */
-extern const struct tls *http_tls_session(int fd);
+extern bool http_tls_open(const struct sockaddr *addr, int limit, void (*add) (int fd, const char *peer),
+						  int *port, struct wig_error *err);
 
 /* No new connections; those there are end with the daemon. */
 extern void http_tls_close(void);

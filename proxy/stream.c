@@ -187,12 +187,13 @@ refuse_fmt(struct call *call, enum grpc_status status, const char *fmt,...)
 /* -------------------------------------------------------------- life span */
 
 struct call *
-stream_open(struct conn *conn, int32_t id)
+stream_open(struct conn *conn, int32_t id, const char *peer)
 {
 	struct call *call = xcalloc(1, sizeof(*call));
 
 	call->conn = conn;
 	call->id = id;
+	call->peer = peer != NULL ? xstrdup(peer) : NULL;
 	call->timeout_ms = NO_TIMEOUT;
 	call->started_us = uv_hrtime() / 1000;
 	metric_add(open_gauge, 1);
@@ -201,7 +202,6 @@ stream_open(struct conn *conn, int32_t id)
 		call->protocol = PROTOCOL_CONNECT;
 		return call;
 	}
-	call->tls = conn->tls;
 	call->next = conn->calls;
 	if (conn->calls != NULL)
 		conn->calls->prev = call;
@@ -250,6 +250,7 @@ stream_close(struct call *call)
 	free(call->after);
 	free(call->next_page);
 	free(call->caller);
+	free(call->peer);
 	metric_add(open_gauge, -1);
 	if (call->prev != NULL)
 		call->prev->next = call->next;
@@ -599,8 +600,7 @@ call_on_cancel(struct call *call, call_cancel_fn cancelled, void *arg)
 const struct credential *
 call_credential(struct call *call)
 {
-	if (call->tls != NULL)
-		credential_from_subject(&call->credential, tls_peer(call->tls));
+	credential_from_subject(&call->credential, call->peer);
 	return &call->credential;
 }
 

@@ -42,7 +42,7 @@ struct call
 	struct conn *conn;			/* NULL: HTTP/1 */
 	void		(*answered) (struct call *call);	/* HTTP/1: the reply is set */
 	void	   *carrier;		/* of answered() */
-	const struct tls *tls;		/* how the client came; NULL: in plaintext */
+	char	   *peer;			/* subject of the client's certificate, or NULL; owned */
 	struct call *prev;			/* of the connection */
 	struct call *next;
 	int32_t		id;
@@ -94,8 +94,9 @@ struct call
 
 extern void stream_setup(void);
 
-/* Without a connection for HTTP/1, which then sets answered and carrier. */
-extern struct call *stream_open(struct conn *conn, int32_t id);
+/* Without a connection for HTTP/1, which then sets answered and carrier. peer is the subject of
+ * the client's certificate, or NULL. */
+extern struct call *stream_open(struct conn *conn, int32_t id, const char *peer);
 
 /* False when the stream is to be reset: far over the bound on header bytes. */
 extern bool stream_header(struct call *call, const uint8_t *name, size_t name_len,

@@ -186,6 +186,68 @@ class ClientCertificates(TlsTest):
         connection.close()
 
 
+CALL = ("POST /com.wiggle.proto.WiggleControlPlane/%s HTTP/1.1\r\nHost: localhost\r\n"
+        "Content-Type: application/json\r\n%sContent-Length: %d\r\n\r\n%s")
+
+
+def posted(rpc, body="{}", close=False):
+    return (CALL % (rpc, "Connection: close\r\n" if close else "", len(body), body)).encode()
+
+
+def sockets(proxy):
+    """How many the process has."""
+    folder, n = "/proc/%d/fd" % proxy.process.pid, 0
+    for fd in os.listdir(folder):
+        with contextlib.suppress(FileNotFoundError):
+            n += os.readlink(os.path.join(folder, fd)).startswith("socket:")
+    return n
+
+
+class SecondPort(TlsTest):
+    """Callers of the second port, in bytes, where the order of what happens counts."""
+
+    def start(self, **more):
+        return self.usual(WIGGLE_TLS_TRUSTSTORE=ours.root, **more)
+
+    def greet(self, proxy, identity=None, s=None):
+        context = ssl.create_default_context(cafile=ours.root)
+        if identity is not None:
+            context.load_cert_chain(identity.chain, identity.key)
+        s = context.wrap_socket(s or socket.create_connection(("127.0.0.1", proxy.second_port), timeout=60),
+                                server_hostname="localhost")
+        self.addCleanup(s.close)
+        return s
+
+    def connects(self, proxy, port):
+        """A connection that the process has taken."""
+        before = sockets(proxy)
+        s = socket.create_connection(("127.0.0.1", port), timeout=60)
+        self.addCleanup(s.close)
+        wait_for(lambda: sockets(proxy) > before, what="one more socket")
+        return s
+
+    def test_nobody_is_taken_for_a_client_whose_connection_ends(self):
+        proxy = self.start()
+        # The daemon's end of the first connection is closed, ours lingers; its number and a lower
+        # one are free then, and the next pair of sockets gets both.
+        lower = self.connects(proxy, proxy.port)
+        strangers = [self.connects(proxy, proxy.second_port) for _ in range(3)]
+        first = self.greet(proxy, ours.issue("worker"))
+        first.sendall(posted("ListWorkflows", close=True))
+        got = b""
+        while chunk := first.recv(65536):
+            got += chunk
+        self.assertTrue(got.startswith(b"HTTP/1.1 200 "), got)
+        before = sockets(proxy)
+        lower.close()
+        wait_for(lambda: sockets(proxy) < before, what="one socket less")
+        for s in strangers:
+            s = self.greet(proxy, s=s)
+            s.sendall(posted("ListWorkflows"))
+            got = s.recv(65536)
+            self.assertTrue(got.startswith(b"HTTP/1.1 401 "), "a caller without a certificate got: %s" % got)
+
+
 class Files(TlsTest):
     def ends(self, text, **settings):
         proxy = Proxy(world.AREA, topology(world.lone), name=fresh_name("tls-refused"), **settings)
