@@ -157,14 +157,12 @@ open_request(struct MHD_Connection *connection, const char *path, const char *me
 		stream_refuse(call, GRPC_UNAVAILABLE, 200, "the server is about to end");
 	else if (count > HTTP_CALLS)
 		stream_refuse(call, GRPC_RESOURCE_EXHAUSTED, 200, "too many calls wait for their answers; try again later");
-	else
-	{
-		if (lacks_certificate(call))
-			stream_refuse(call, GRPC_UNAUTHENTICATED, 200, "calls need a client certificate here");
-		stream_header(call, (const uint8_t *) ":method", 7, (const uint8_t *) method, strlen(method));
-		stream_header(call, (const uint8_t *) ":path", 5, (const uint8_t *) path, strlen(path));
-		MHD_get_connection_values(connection, MHD_HEADER_KIND, take_header, call);
-	}
+	else if (lacks_certificate(call))
+		stream_refuse(call, GRPC_UNAUTHENTICATED, 200, "calls need a client certificate here");
+	/* also of what is refused: how it is told, and how much of a body comes, is in the fields */
+	stream_header(call, (const uint8_t *) ":method", 7, (const uint8_t *) method, strlen(method));
+	stream_header(call, (const uint8_t *) ":path", 5, (const uint8_t *) path, strlen(path));
+	MHD_get_connection_values(connection, MHD_HEADER_KIND, take_header, call);
 	stream_headers_end(call, false);
 	return request;
 }

@@ -2,6 +2,7 @@
 import json
 import re
 import resource
+import signal
 import socket
 import threading
 
@@ -12,7 +13,7 @@ import world
 import wiggle_pb2 as pb
 from connect import JSON, SERVICE, Http1, Http2, Refused
 from harness import Proxy, topology, wait_for
-from rawh2 import EMPTY
+from rawh2 import EMPTY, Raw
 from wigclient import REQUESTS, Client, ClientTest, flow, fresh_name, retry
 
 PROTO = "application/proto"
@@ -421,8 +422,16 @@ class ByHttp1(Calls, ClientTest):
         thread = threading.Thread(target=lambda: got.append(door.send("PollTasks", {"queues": ["x"], "waitMillis": 20000})))
         thread.start()
         wait_for(lambda: "wiggle_proxy_parked_polls 1" in proxy.http("/metrics")[1], 60, "a parked poll")
-        self.assertEqual(proxy.stop(), 0)
+        held = Raw(proxy.address)
+        self.addCleanup(held.close)
+        held.open()                     # a call that has not come as a whole holds the drain up
+        wait_for(lambda: "wiggle_proxy_streams 2" in proxy.http("/metrics")[1], 60, "the call")
+        proxy.process.send_signal(signal.SIGTERM)
         thread.join(60)
+        answer = door.send("HealthCheck")
+        self.assertEqual((answer.status, answer.body["code"]), (503, "unavailable"), answer.raw)
+        held.close()
+        self.assertEqual(proxy.process.wait(60), 0)
         self.assertEqual((got[0].status, got[0].body, got[0].headers.get("connection")), (200, {}, "close"))
 
 
