@@ -114,6 +114,9 @@ struct method
 };
 extern const struct method *method_find(const char *name, size_t len);
 
+/* Does a call of it wait for what may come, and change nothing meanwhile? */
+extern bool method_waits(const struct method *method);
+
 /* Wiggle's own calls are unary, all of them. */
 enum method_shape
 {

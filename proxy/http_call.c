@@ -31,6 +31,7 @@ struct request
 	uv_poll_t	socket;			/* watched while the connection is suspended */
 	bool		watched;		/* socket is to be closed */
 	bool		suspended;
+	bool		half_closed;	/* the client sends no more */
 	bool		answered;		/* the call's reply is set */
 	bool		queued;			/* and given to the daemon */
 	bool		gone;			/* the client, or we are about to end */
@@ -73,12 +74,24 @@ give_up(struct request *request)
 	resume(request);
 }
 
+/*
+ * The first event is the end of the sending half, unless it is an error. The end of both
+ * halves comes with any event that is waited for, and with nothing else: clients have no
+ * business with urgent data.
+ */
 static void
 on_socket(uv_poll_t *handle, int status, int events)
 {
-	(void) status;
-	(void) events;
-	give_up(handle->data);
+	struct request *request = handle->data;
+
+	if (status != 0 || request->half_closed || events != UV_DISCONNECT)
+	{
+		give_up(request);
+		return;
+	}
+	request->half_closed = true;
+	uv_poll_start(handle, UV_PRIORITIZED, on_socket);
+	stream_half_closed(request->call);
 }
 
 static int

@@ -3,8 +3,9 @@
  *	  Calls by HTTP/1 on the second port, for http.c.
  *
  * A request to a method's path is a call in the Connect protocol (connect.h). While
- * its handler has it the connection is suspended and watched for the client's end
- * (be it of its sending half alone), which cancels the call as the reset of a stream would.
+ * its handler has it the connection is suspended and watched for the client's end,
+ * which cancels the call as the reset of a stream would. The end of the client's sending
+ * half cannot be told from a client that left in good order: it ends polls, nothing else.
  */
 #ifndef WIGGLE_PROXY_HTTP_CALL_H
 #define WIGGLE_PROXY_HTTP_CALL_H

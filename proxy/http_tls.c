@@ -39,6 +39,8 @@ struct tunnel
 	int			kept[2];		/* writes that wait, by direction */
 	bool		hello;			/* the first bytes were TLS's */
 	bool		joined;			/* the handshake is over, the daemon has the other end */
+	bool		half_closed;	/* the client sends no more */
+	bool		gone;			/* nor does its socket: nothing more can come of it */
 	bool		ending;			/* the daemon has closed */
 	bool		lingering;
 	bool		closing;
@@ -153,7 +155,7 @@ on_written(uv_write_t *request, int status)
 		else if (t->joined)
 			start_reading(t, to);
 	}
-	else
+	else if (!t->gone)
 		start_reading(t, to);
 }
 
@@ -214,7 +216,7 @@ on_shutdown(uv_shutdown_t *request, int status)
 	free(request);
 }
 
-/* Nothing more goes to the client: say so and wait a little for its end. */
+/* Nothing more goes to the client: say so and wait a little for its end, unless that has come. */
 static void
 finish(struct tunnel *t)
 {
@@ -223,13 +225,31 @@ finish(struct tunnel *t)
 	t->lingering = true;
 	tls_goodbye(t->tls);
 	pass_sealed(t);
-	if (t->closing || uv_shutdown(request, (uv_stream_t *) &t->client, on_shutdown) != 0)
+	if (t->closing || (t->gone && t->kept[TO_CLIENT] == 0) ||
+		uv_shutdown(request, (uv_stream_t *) &t->client, on_shutdown) != 0)
 	{
 		free(request);
 		end(t);
 		return;
 	}
 	deadline_set(&t->deadline, loop_now() + LINGER_MS, overdue);
+}
+
+/* Nothing more comes from the client: the daemon is told, and may have an answer yet. */
+static void
+half_close(struct tunnel *t)
+{
+	uv_shutdown_t *request;
+
+	if (t->half_closed || t->closing)
+		return;
+	t->half_closed = true;
+	request = xmalloc(sizeof(*request));
+	if (uv_shutdown(request, (uv_stream_t *) &t->daemon, on_shutdown) != 0)
+	{
+		free(request);
+		end(t);
+	}
 }
 
 /* ------------------------------------------------------------------ reading */
@@ -308,6 +328,8 @@ take(struct tunnel *t, const uint8_t *data, size_t len)
 		complain(tls_failure(t->tls));
 	if (event == TLS_FAILED && !t->joined)
 		finish(t);
+	else if (event == TLS_EOF && t->joined)
+		half_close(t);
 	else if (event != TLS_WANT)
 		end(t);
 }
@@ -326,9 +348,14 @@ on_request(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 	struct tunnel *t = stream->data;
 	const uint8_t *data = (const uint8_t *) buf->base;
 
-	if (n < 0)
+	if (n == UV_EOF && t->joined && !t->lingering)
+	{
+		t->gone = true;
+		half_close(t);
+	}
+	else if (n < 0)
 		end(t);
-	else if (n == 0 || t->lingering)
+	else if (n == 0 || t->lingering || t->half_closed)
 		return;
 	else if (t->hello || tls_server_hello(data, (size_t) n))
 	{

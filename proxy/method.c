@@ -68,6 +68,12 @@ method_find(const char *name, size_t len)
 	return NULL;
 }
 
+bool
+method_waits(const struct method *method)
+{
+	return method->start == rpc_poll_tasks || method->start == rpc_poll_events;
+}
+
 static const struct
 {
 	struct method method;

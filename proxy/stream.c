@@ -233,6 +233,16 @@ stream_cancel(struct call *call)
 }
 
 void
+stream_half_closed(struct call *call)
+{
+	if (call->state != CALL_OWNED || !method_waits(call->method))
+		return;
+	cancel(call);
+	refuse(call, GRPC_CANCELLED, 200, "a poll waits for clients that keep their sending half open;"
+		   " this one has closed it");
+}
+
+void
 stream_close(struct call *call)
 {
 	struct conn *conn = call->conn;

@@ -117,6 +117,12 @@ extern void stream_end(struct call *call);
 /* The client is gone: the handler is told, and nobody is answered. */
 extern void stream_cancel(struct call *call);
 
+/*
+ * The client of an HTTP/1 call sends no more. It may be gone, or read on: a call that works
+ * goes on, for its answer is owed; one that waits is refused, lest it is handed what nobody takes.
+ */
+extern void stream_half_closed(struct call *call);
+
 /* The stream is gone; frees the call, telling its handler if it has one. */
 extern void stream_close(struct call *call);
 

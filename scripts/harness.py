@@ -131,6 +131,20 @@ class Cluster:
             raise RuntimeError("psql: %s" % done.stderr.strip())
         return done.stdout.strip()
 
+    @contextlib.contextmanager
+    def holding(self, sql, database="wiggle"):
+        """In this block a transaction that has run the statement, as to take a lock, is open."""
+        session = subprocess.Popen(["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", self.conninfo(database)],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        try:
+            session.stdin.write("begin;\n%s;\nselect 'held';\n" % sql)
+            session.stdin.flush()
+            if session.stdout.readline() != "held\n":
+                raise RuntimeError("psql ended at: %s" % sql)
+            yield
+        finally:
+            session.communicate()
+
     def log(self):
         return self._file("log")
 

@@ -1,4 +1,6 @@
 """JSON without a gRPC client: Connect's unary protocol on both ports."""
+import contextlib
+import http.client
 import json
 import re
 import resource
@@ -11,7 +13,7 @@ from google.protobuf import json_format
 
 import world
 import wiggle_pb2 as pb
-from connect import JSON, SERVICE, Http1, Http2, Refused
+from connect import JSON, SERVICE, Answer, Http1, Http2, Refused
 from harness import Proxy, topology, wait_for
 from rawh2 import EMPTY, Raw
 from wigclient import REQUESTS, Client, ClientTest, flow, fresh_name, retry
@@ -388,6 +390,51 @@ class ByHttp1(Calls, ClientTest):
             task = self.client.poll_one(name)
             self.assertEqual(task.instance_id, start.result().instance_id)
             self.client.report(task, {})
+
+    def half_closed(self, rpc, body, ready=lambda: True):
+        """The answer to a request behind which the client closes its sending half, once ready."""
+        text = json.dumps(body)
+        with socket.create_connection(("127.0.0.1", world.proxy.second_port), timeout=60) as raw:
+            raw.sendall(("POST %s%s HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s"
+                         % (SERVICE, rpc, JSON, len(text), text)).encode())
+            wait_for(ready, 60, "the moment to close")
+            raw.shutdown(socket.SHUT_WR)
+            reply = http.client.HTTPResponse(raw)
+            reply.begin()
+            return Answer(reply.status, reply.getheaders(), reply.read())
+
+    def test_a_client_that_sends_no_more_is_answered(self):
+        name = fresh_name()
+        self.client.register(flow(name, "a"))
+        answer = self.half_closed("HealthCheck", {})
+        self.assertEqual((answer.status, answer.body["status"]), (200, "UP"))
+        answer = self.half_closed("StartInstance", {"workflow": name})
+        self.assertEqual(answer.status, 200, answer.raw)
+        self.assertEqual(self.client.poll_one(name).instance_id, answer.body["instanceId"])
+        # A poll would be handed tasks that perhaps nobody takes.
+        parked = self.metric("wiggle_proxy_parked_polls")
+        answer = self.half_closed("PollTasks", {"queues": [fresh_name()], "waitMillis": 20000},
+                                  lambda: self.metric("wiggle_proxy_parked_polls") > parked)
+        self.assertEqual((answer.status, answer.body["code"]), (499, "canceled"), answer.raw)
+        self.assertEqual(self.metric("wiggle_proxy_parked_polls"), parked)
+
+    def test_a_client_that_sends_no_more_and_then_leaves(self):
+        held = self.metric("wiggle_proxy_http_calls")
+        name = fresh_name()
+        self.client.register(flow(name, "a"))
+        with contextlib.ExitStack() as held_up:
+            for shard in world.shards:
+                held_up.enter_context(shard.holding("lock table wiggle.wf_instance in exclusive mode"))
+            body = json.dumps({"workflow": name})
+            raw = socket.create_connection(("127.0.0.1", world.proxy.second_port), timeout=60)
+            self.addCleanup(raw.close)
+            raw.sendall(("POST %sStartInstance HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s"
+                         % (SERVICE, JSON, len(body), body)).encode())
+            wait_for(lambda: self.metric("wiggle_proxy_http_calls") == held + 1, 60, "the call")
+            raw.shutdown(socket.SHUT_WR)
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            raw.close()
+            wait_for(lambda: self.metric("wiggle_proxy_http_calls") == held, 60, "the call's end, before its answer")
 
     def test_a_client_that_leaves_within_its_request(self):
         raw = socket.create_connection(("127.0.0.1", world.proxy.second_port))

@@ -2,6 +2,7 @@
 import contextlib
 import http.client
 import os
+import re
 import signal
 import socket
 import ssl
@@ -203,8 +204,55 @@ def sockets(proxy):
     return n
 
 
+class Sealed:
+    """A client of the second port that says goodbye, in TLS, without to wait for the server's."""
+
+    def __init__(self, port, identity):
+        context = ssl.create_default_context(cafile=ours.root)
+        context.load_cert_chain(identity.chain, identity.key)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+        self.received, self.sealed = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.tls = context.wrap_bio(self.received, self.sealed, server_hostname="localhost")
+        while not self._goes(self.tls.do_handshake):
+            self.received.write(self.socket.recv(65536))
+
+    def _goes(self, step, *arguments):
+        """Has the step been done, or does it want to hear more?"""
+        try:
+            step(*arguments)
+            return True
+        except ssl.SSLWantReadError:
+            return False
+        finally:
+            self.socket.sendall(self.sealed.read())
+
+    def send(self, data):
+        self._goes(self.tls.write, data)
+
+    def goodbye(self):
+        self._goes(self.tls.unwrap)
+
+    def rest(self):
+        """What comes until the server's goodbye."""
+        got = b""
+        while True:
+            try:
+                piece = self.tls.read(65536)
+            except ssl.SSLWantReadError:
+                data = self.socket.recv(65536)
+                self.received.write(data) if data else self.received.write_eof()
+                continue
+            except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+                return got
+            if not piece:
+                return got
+            got += piece
+
+
 class SecondPort(TlsTest):
     """Callers of the second port, in bytes, where the order of what happens counts."""
+
+    server = "single"
 
     def start(self, **more):
         return self.usual(WIGGLE_TLS_TRUSTSTORE=ours.root, **more)
@@ -246,6 +294,47 @@ class SecondPort(TlsTest):
             s.sendall(posted("ListWorkflows"))
             got = s.recv(65536)
             self.assertTrue(got.startswith(b"HTTP/1.1 401 "), "a caller without a certificate got: %s" % got)
+
+    def test_callers_leave_while_they_are_looked_up(self):
+        # The program of "make asan" tells of memory that a call has from a connection that is gone.
+        proxy = self.start(WIGGLE_GRPC_AUTH="enforce", WIGGLE_AUTH_CACHE_MILLIS=0)
+        worker, callers = ours.issue("nobody"), 40
+
+        def open_calls():
+            return int(re.search(r"^wiggle_proxy_http_calls (\d+)$", proxy.http("/metrics")[1], re.M).group(1))
+
+        def leave(sockets):
+            while sockets:
+                s = sockets.pop()
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                s.close()
+        for left in (30, 20, 10):
+            with world.lone.holding("lock table wiggle.wf_auth_credential in access exclusive mode"):
+                waiting = [self.greet(proxy, worker) for _ in range(callers)]
+                for s in waiting:
+                    s.sendall(posted("ListWorkflows"))
+                wait_for(lambda: open_calls() == callers, what="%d calls" % callers)
+                done = self.in_background(leave, waiting)
+                wait_for(lambda w=waiting, n=left: len(w) <= n, what="some to leave")
+            done()
+            wait_for(lambda: open_calls() == 0, what="the calls' end")
+        self.assertIsNone(proxy.process.poll(), proxy.log()[-4000:])
+
+    def test_a_client_that_sends_no_more_is_answered(self):
+        proxy, worker, name = self.start(), ours.issue("worker"), self.define("a")
+        request = posted("StartInstance", '{"workflow":"%s"}' % name)
+        for goodbye in (False, True):
+            with self.subTest(goodbye=goodbye):
+                s = Sealed(proxy.second_port, worker)
+                self.addCleanup(s.socket.close)
+                s.send(request)
+                if goodbye:
+                    s.goodbye()
+                else:
+                    s.socket.shutdown(socket.SHUT_WR)
+                got = s.rest()
+                self.assertTrue(got.startswith(b"HTTP/1.1 200 "), got)
+                self.assertIn(self.client.poll_one(name).instance_id.encode(), got)
 
 
 class Files(TlsTest):
