@@ -58,6 +58,9 @@ extern uint64_t call_deadline(const struct call *call);
  * stable while any of them is alive. */
 extern const void *call_connection(const struct call *call);
 
+/* The calls of the same method that the connection has open, this one among them; by HTTP/2 alone. */
+extern int	call_siblings(const struct call *call);
+
 /* What the caller presented; NONE throughout while WIGGLE_GRPC_AUTH is off. */
 extern const struct credential *call_credential(struct call *call);
 

@@ -32,7 +32,11 @@ struct watcher
 	struct watcher *next;
 };
 
+/* Of a connection. Clients need one; proxies in front of the server bundle those of many. */
+#define WATCHES 100
+
 static struct watcher *watchers;
+static Status told_all;			/* what all of them were told, of a service that is here; UNKNOWN: not the same */
 
 static bool
 known(const char *service)
@@ -99,6 +103,8 @@ tell(struct watcher *watcher, Status status)
 
 	reply.status = status;
 	watcher->told = status;
+	if (watcher->known && status != told_all)
+		told_all = STATUS(UNKNOWN);
 	if (!message_send(watcher->call, &reply.base))
 		forget(watcher);
 	else if (drain_started())
@@ -108,7 +114,7 @@ tell(struct watcher *watcher, Status status)
 	}
 }
 
-/* Once a turn: a change shows in the turn that made it. */
+/* Once a turn: a change shows in the turn that made it, and is all that has the watchers looked at. */
 static void
 look(void)
 {
@@ -118,6 +124,9 @@ look(void)
 	if (watchers == NULL)
 		return;
 	now = current(true);
+	if (now == told_all && !drain_started())
+		return;
+	told_all = now;
 	for (struct watcher *w = watchers; w != NULL; w = next)
 	{
 		Status		status = w->known ? now : STATUS(SERVICE_UNKNOWN);
@@ -136,6 +145,12 @@ rpc_probe_watch(struct call *call)
 
 	if (request == NULL)
 		return;
+	if (call_siblings(call) > WATCHES)
+	{
+		call_fail(call, GRPC_RESOURCE_EXHAUSTED, "a connection has at most %d calls of Watch open; end some first", WATCHES);
+		protobuf_c_message_free_unpacked(&request->base, NULL);
+		return;
+	}
 	watcher = xcalloc(1, sizeof(*watcher));
 	watcher->call = call;
 	watcher->known = known(request->service);

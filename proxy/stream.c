@@ -600,6 +600,16 @@ call_connection(const struct call *call)
 	return call->conn != NULL ? (const void *) call->conn : call->carrier;
 }
 
+int
+call_siblings(const struct call *call)
+{
+	int			n = 0;
+
+	for (const struct call *c = call->conn->calls; c != NULL; c = c->next)
+		n += c->method == call->method && c->state != CALL_ANSWERED;
+	return n;
+}
+
 void
 call_on_cancel(struct call *call, call_cancel_fn cancelled, void *arg)
 {

@@ -13,7 +13,7 @@ import reflection_pb2
 import wiggle_pb2 as pb
 import world
 from harness import Proxy, topology, wait_for
-from rawh2 import EMPTY, END_STREAM, DATA, SERVICE, Raw, frame, message, request
+from rawh2 import EMPTY, END_STREAM, DATA, RST_STREAM, SERVICE, Raw, frame, message, request
 from wigclient import SERVICE as CONTROL_PLANE
 from wigclient import Client, ClientTest, flow, fresh_name
 
@@ -193,6 +193,20 @@ class Probes(ClientTest):
         fields, body = raw.call(request(path="/grpc.health.v1.Health/Watch", grpc_timeout="200m"), EMPTY)
         self.assertEqual(fields["grpc-status"], "4")
         self.assertEqual(body, message(b"\x08\x01"))
+
+    def test_a_connection_has_so_many_watches(self):
+        raw = Raw(world.proxy.address)
+        self.addCleanup(raw.close)
+        watch = request(path="/grpc.health.v1.Health/Watch")
+        streams = [raw.open(watch, body=EMPTY) for _ in range(100)]
+        raw.wait(lambda: all(s in raw.body for s in streams))
+        fields, _ = raw.call(watch)
+        self.assertEqual((fields["grpc-status"], fields["grpc-message"]),
+                         ("8", "a connection has at most 100 calls of Watch open; end some first"))
+        raw.send(frame(RST_STREAM, 0, streams[50], b"\0\0\0\x08"))
+        again = raw.open(watch, body=EMPTY)
+        raw.wait(lambda: again in raw.body or again in raw.ended)
+        self.assertEqual(raw.body.get(again), message(b"\x08\x01"))
 
     def test_changes_and_the_drain_are_told(self):
         shard = world.make_shard("probed", "log_min_messages = fatal")
