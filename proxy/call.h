@@ -54,10 +54,6 @@ extern void call_drop_request(struct call *call);
  * cancel callback. */
 extern uint64_t call_deadline(const struct call *call);
 
-/* An opaque identity of the connection, equal for calls of one connection and
- * stable while any of them is alive. */
-extern const void *call_connection(const struct call *call);
-
 /* The calls of the same method that the connection has open, this one among them; by HTTP/2 alone. */
 extern int	call_siblings(const struct call *call);
 

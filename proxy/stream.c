@@ -594,12 +594,6 @@ call_deadline(const struct call *call)
 	return call->deadline_at;
 }
 
-const void *
-call_connection(const struct call *call)
-{
-	return call->conn != NULL ? (const void *) call->conn : call->carrier;
-}
-
 int
 call_siblings(const struct call *call)
 {
