@@ -55,6 +55,7 @@ static const struct command *const commands[] = {
 	&command_auth,
 	&command_shards,
 	&command_topology,
+	&command_config,
 	&command_version
 };
 

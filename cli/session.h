@@ -91,5 +91,6 @@ extern const struct command command_cluster;
 extern const struct command command_auth;
 extern const struct command command_shards;
 extern const struct command command_topology;
+extern const struct command command_config;
 
 #endif							/* WIGGLE_CLI_SESSION_H */

@@ -1,12 +1,13 @@
 /*
  * api_cluster.c
- *	  SQL: version, transitions, the test clock, the launcher's door bell.
+ *	  SQL: version, transitions, the clock worker's counters, the test clock, the launcher's door bell.
  */
 #include "wiggle.h"
 
 #include "access/htup_details.h"
 #include "commands/trigger.h"
 #include "funcapi.h"
+#include "miscadmin.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
@@ -24,6 +25,7 @@ PG_FUNCTION_INFO_V1(wig_transition_table);
 PG_FUNCTION_INFO_V1(wig_test_set_clock);
 PG_FUNCTION_INFO_V1(wig_worker_wanted);
 PG_FUNCTION_INFO_V1(wig_rows_rewritten);
+PG_FUNCTION_INFO_V1(wig_clock_stats);
 
 Datum
 wig_version(PG_FUNCTION_ARGS)
@@ -100,4 +102,37 @@ wig_rows_rewritten(PG_FUNCTION_ARGS)
 	if (wig_shared() != NULL && !wig_is_clock_worker())
 		wig_wake_rewritten();
 	return PointerGetDatum(NULL);
+}
+
+Datum
+wig_clock_stats(PG_FUNCTION_ARGS)
+{
+	static const char *const duties[WIG_NDEADLINES] = {
+		[WIG_DEADLINE_TIMER] = "timers",
+		[WIG_DEADLINE_LEASE] = "leases",
+		[WIG_DEADLINE_SCHEDULE] = "schedules",
+		[WIG_DEADLINE_RETENTION] = "retention",
+	};
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	WigDatabase *db = wig_database_find(MyDatabaseId);
+	bool		running = false;
+
+	InitMaterializedSRF(fcinfo, 0);
+	if (db == NULL)
+		return (Datum) 0;
+	SpinLockAcquire(&db->mutex);
+	running = db->worker_pid != 0;
+	SpinLockRelease(&db->mutex);
+	for (int i = 0; i < WIG_NDEADLINES; i++)
+	{
+		Datum		values[4];
+		bool		nulls[4] = {false};
+
+		values[0] = CStringGetTextDatum(duties[i]);
+		values[1] = BoolGetDatum(running);
+		values[2] = Int64GetDatum((int64) pg_atomic_read_u64(&db->passes[i]));
+		values[3] = Int64GetDatum((int64) pg_atomic_read_u64(&db->errors));
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	return (Datum) 0;
 }

@@ -37,6 +37,7 @@
 #include "clock_worker.h"
 #include "durable.h"
 #include "guard.h"
+#include "guc.h"
 #include "mark.h"
 #include "pass.h"
 #include "resting.h"
@@ -53,6 +54,7 @@
 static WigDatabase *db;
 static WigDuty duties[WIG_NPASSES];
 static MemoryContext pass_context;
+static uint32 database_settings;	/* with which this session began */
 
 static void
 detach(int code, Datum arg)
@@ -147,6 +149,21 @@ look_at_catalog(void)
 	return result;
 }
 
+/*
+ * Settings of the database count from a session's start: when ours have changed
+ * this one ends, and the launcher begins another.
+ */
+static bool
+settings_changed(void)
+{
+	uint32		now;
+
+	begin("looking at the database's settings");
+	now = wig_guc_of_database();
+	commit();
+	return now != database_settings;
+}
+
 /* A sane session, whatever the database's or role's defaults are. */
 static void
 set_session(void)
@@ -212,6 +229,7 @@ run_pass(int i)
 	commit();
 	MemoryContextSwitchTo(TopMemoryContext);
 	MemoryContextReset(pass_context);
+	pg_atomic_fetch_add_u64(&db->passes[pass->deadline], 1);
 	duty->careful = wig_resting_count(wig_now()) > 0;
 	publish(pass->deadline, duty->next);
 	return more;
@@ -294,6 +312,7 @@ static void
 recover(void)
 {
 	HOLD_INTERRUPTS();
+	pg_atomic_fetch_add_u64(&db->errors, 1);
 	EmitErrorReport();
 	AbortCurrentTransaction();
 	MemoryContextSwitchTo(TopMemoryContext);
@@ -403,6 +422,8 @@ serve(void)
 			catalog = look_at_catalog();
 			if (before != CATALOG_OURS)
 				look_at_everything();
+			if (catalog == CATALOG_OURS && settings_changed())
+				return;
 		}
 		if (catalog == CATALOG_GONE)
 		{
@@ -450,6 +471,11 @@ wig_clock_worker_main(Datum arg)
 	BackgroundWorkerInitializeConnectionByOid(oid, InvalidOid, 0);
 	set_session();
 
+	/* Taken anew: they may have changed since the session began. */
+	begin("looking at the database's settings");
+	database_settings = wig_guc_of_database();
+	wig_guc_apply_database();
+	commit();
 	catalog = look_at_catalog();
 	if (catalog == CATALOG_GONE)
 		proc_exit(0);

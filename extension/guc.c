@@ -1,13 +1,27 @@
 /*
  * guc.c
  *	  Definition of every setting, with the text that documents it.
+ *
+ * All but those that size shared memory can be set for one database (ALTER DATABASE
+ * ... SET), which a proxy does for the variables that it is given (settings_push).
  */
 #include "wiggle.h"
 
 #include <limits.h>
 
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/pg_db_role_setting.h"
+#include "catalog/pg_type.h"
+#include "common/hashfn.h"
 #include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/guc.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
 
 #include "guc.h"
 
@@ -70,7 +84,7 @@ wig_guc_define(void)
 							"Timers and leases that the clock worker moves in one transaction.",
 							NULL,
 							&wig_clock_batch, 500, 1, 100000,
-							PGC_SIGHUP, 0, NULL, NULL, NULL);
+							PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("wiggle.default_lease",
 							"Lease of a claim that names none, and of steps that a report leases back.",
 							NULL,
@@ -80,7 +94,7 @@ wig_guc_define(void)
 							"How long entries of the event log are kept.",
 							"At least one minute. Those that a registered consumer has not acknowledged are kept longer. -1 keeps all.",
 							&wig_event_retention, 7 * 24 * 60, -1, INT_MAX,
-							PGC_SIGHUP, GUC_UNIT_MIN, check_retention, NULL, NULL);
+							PGC_SUSET, GUC_UNIT_MIN, check_retention, NULL, NULL);
 	DefineCustomIntVariable("wiggle.loop_max_iterations",
 							"Iterations of a loop whose definition sets no budget of its own.",
 							NULL,
@@ -100,7 +114,7 @@ wig_guc_define(void)
 							"How long instances are kept after they ended.",
 							"At least one minute. Live instances of any age stay. -1 keeps all.",
 							&wig_retention, 24 * 60, -1, INT_MAX,
-							PGC_SIGHUP, GUC_UNIT_MIN, check_retention, NULL, NULL);
+							PGC_SUSET, GUC_UNIT_MIN, check_retention, NULL, NULL);
 	DefineCustomIntVariable("wiggle.retry_park",
 							"A retry delayed at least this long is shown as WAITING, a shorter one as READY.",
 							NULL,
@@ -108,4 +122,61 @@ wig_guc_define(void)
 							PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
 
 	MarkGUCPrefixReserved("wiggle");
+}
+
+static uint32
+hash_of_ours(ArrayType *config)
+{
+	Datum	   *entries;
+	uint32		hash = 0;
+	int			n;
+
+	deconstruct_array(config, TEXTOID, -1, false, TYPALIGN_INT, &entries, NULL, &n);
+	for (int i = 0; i < n; i++)
+	{
+		char	   *entry = TextDatumGetCString(entries[i]);
+
+		if (strncmp(entry, "wiggle.", 7) == 0)
+			hash = hash_combine(hash, hash_bytes((unsigned char *) entry, (int) strlen(entry)));
+	}
+	return hash;
+}
+
+uint32
+wig_guc_of_database(void)
+{
+	Relation	settings = table_open(DbRoleSettingRelationId, AccessShareLock);
+	ScanKeyData keys[2];
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	uint32		hash = 0;
+
+	ScanKeyInit(&keys[0], Anum_pg_db_role_setting_setdatabase, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(MyDatabaseId));
+	ScanKeyInit(&keys[1], Anum_pg_db_role_setting_setrole, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(InvalidOid));
+	scan = systable_beginscan(settings, DbRoleSettingDatidRolidIndexId, true, NULL, 2, keys);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		bool		isnull;
+		Datum		config = heap_getattr(tuple, Anum_pg_db_role_setting_setconfig,
+										  RelationGetDescr(settings), &isnull);
+
+		if (!isnull)
+			hash = hash_of_ours(DatumGetArrayTypeP(config));
+	}
+	systable_endscan(scan);
+	table_close(settings, AccessShareLock);
+	return hash;
+}
+
+void
+wig_guc_apply_database(void)
+{
+	Relation	settings = table_open(DbRoleSettingRelationId, AccessShareLock);
+	Snapshot	snapshot = RegisterSnapshot(GetCatalogSnapshot(DbRoleSettingRelationId));
+
+	ApplySetting(snapshot, MyDatabaseId, InvalidOid, settings, PGC_S_DATABASE);
+	UnregisterSnapshot(snapshot);
+	table_close(settings, AccessShareLock);
 }

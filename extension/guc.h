@@ -22,4 +22,10 @@ extern bool wig_test_clock;
 
 extern void wig_guc_define(void);
 
+/* A hash of what ALTER DATABASE has set of wiggle.* for this database: has it changed? In a transaction. */
+extern uint32 wig_guc_of_database(void);
+
+/* Take them anew into this session. In a transaction. */
+extern void wig_guc_apply_database(void);
+
 #endif							/* WIGGLE_GUC_H */

@@ -65,7 +65,7 @@ wanted_database(Node *statement)
 	}
 }
 
-/* May databases, the extension or who writes its tables be others after this statement? */
+/* May databases, their settings, the extension or who writes its tables be others after this statement? */
 static bool
 changes_lifecycle(Node *statement)
 {
@@ -85,6 +85,7 @@ changes_lifecycle(Node *statement)
 		case T_CreatedbStmt:
 		case T_DropdbStmt:
 		case T_AlterDatabaseStmt:
+		case T_AlterDatabaseSetStmt:
 			return true;
 		case T_RenameStmt:
 			return ((RenameStmt *) statement)->renameType == OBJECT_DATABASE;

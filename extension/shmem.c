@@ -83,6 +83,9 @@ shmem_startup(void)
 
 			SpinLockInit(&db->mutex);
 			LWLockInitialize(&db->queue_lock, tranche_queues);
+			for (int duty = 0; duty < WIG_NDEADLINES; duty++)
+				pg_atomic_init_u64(&db->passes[duty], 0);
+			pg_atomic_init_u64(&db->errors, 0);
 			pg_atomic_init_u64(&db->last_no, 0);
 			pg_atomic_init_u64(&db->last_event, 0);
 			pg_atomic_init_u32(&db->copied, 0);
@@ -152,6 +155,9 @@ reset_entry(WigDatabase *db, Oid oid)
 	db->worker_pid = 0;
 	db->worker_wanted = false;
 	db->nqueues = 0;
+	for (int duty = 0; duty < WIG_NDEADLINES; duty++)
+		pg_atomic_write_u64(&db->passes[duty], 0);
+	pg_atomic_write_u64(&db->errors, 0);
 	pg_atomic_write_u64(&db->last_no, 0);
 	pg_atomic_write_u64(&db->last_event, 0);
 	pg_atomic_write_u32(&db->copied, 0);

@@ -75,6 +75,9 @@ typedef struct WigDatabase
 	bool		worker_served;	/* it went through all its duties since it was started */
 	TimestampTz leave_until;	/* the worker keeps away (DROP DATABASE …); by wig_monotonic() */
 
+	pg_atomic_uint64 passes[WIG_NDEADLINES];	/* of the clock worker's duties, since the server's start */
+	pg_atomic_uint64 errors;	/* passes that raised one */
+
 	pg_atomic_uint64 last_no;	/* highest instance number handed out, 0 = unknown */
 	pg_atomic_uint64 last_event;	/* highest event number handed out, 0 = unknown */
 	pg_atomic_uint32 copied;	/* a subscription was seen to write the tables */

@@ -1356,6 +1356,102 @@ $$;
 comment on function shard_load() is
 'Instances that have not ended, all that are not purged, and how long the oldest timer is overdue.';
 
+create function clock_stats() returns table (duty text, running boolean, passes bigint, errors bigint)
+language c volatile parallel restricted
+as 'MODULE_PATHNAME', 'wig_clock_stats';
+comment on function clock_stats() is
+'The clock worker of this database since the server''s start: is it running, passes of each duty, errors of all.';
+
+-- One row a number, bounded in what it reads: proxies ask every few seconds.
+create function watch() returns table (metric text, label text, value float8)
+language sql stable security definer set search_path = pg_catalog, pg_temp
+as $$
+	with recursive queue (name, place) as (
+		(select r.queue, 1 from wiggle.wf_ready r order by r.queue limit 1)
+		union all
+		select (select r.queue from wiggle.wf_ready r where r.queue > q.name order by r.queue limit 1), q.place + 1
+		  from queue q where q.name is not null and q.place <= 64
+	), clock as (
+		select v.now from wiggle.version() v
+	), snapshot as (
+		select a.backend_xmin as xmin, a.xact_start as since from pg_stat_activity a
+		 where a.backend_xmin is not null and (a.datname = current_database() or a.backend_type = 'walsender')
+		union all
+		select s.xmin, null from pg_replication_slots s where s.xmin is not null
+		union all
+		select p.transaction, p.prepared from pg_prepared_xacts p where p.database = current_database()
+	)
+	select m.metric, q.name, m.value
+	  from queue q cross join clock c cross join lateral (
+		select 'queue_ready', count(*)::float8
+		  from (select from wiggle.wf_ready r where r.queue = q.name limit 10000) r
+		union all
+		select 'queue_oldest', greatest(extract(epoch from c.now - min(t.available_at)), 0)::float8
+		  from (select r.instance, r.n from wiggle.wf_ready r where r.queue = q.name order by r.instance, r.n limit 1000) r
+		  join wiggle.wf_token t on t.instance = r.instance and t.n = r.n) m (metric, value)
+	 where q.name is not null and m.value is not null
+	union all
+	select 'clock_lag', 'timers', coalesce(greatest(extract(epoch from c.now - (select t.due_at from wiggle.wf_timer t
+		where t.due_at > '-infinity' order by t.due_at limit 1)), 0), 0)::float8 from clock c
+	union all
+	select 'clock_lag', 'schedules',
+		   coalesce(greatest(extract(epoch from c.now - (select min(s.next_fire_at) from wiggle.wf_schedule s)), 0), 0)::float8
+	  from clock c
+	union all
+	select 'clock_passes', s.duty, s.passes::float8 from wiggle.clock_stats() s
+	union all
+	select 'clock_errors', '', max(s.errors)::float8 from wiggle.clock_stats() s
+	union all
+	select 'clock_running', '', case when bool_or(s.running) then 1 else 0 end from wiggle.clock_stats() s
+	union all
+	select 'oldest_xmin_age', '', coalesce(max(age(s.xmin)), 0)::float8 from snapshot s
+	union all
+	select 'oldest_snapshot', '', coalesce(max(extract(epoch from clock_timestamp() - s.since)), 0)::float8 from snapshot s
+	union all
+	select m.metric, s.relname, m.value
+	  from pg_stat_user_tables s cross join lateral (
+		values ('table_rows', s.n_live_tup::float8), ('table_dead', s.n_dead_tup::float8)) m (metric, value)
+	 where s.schemaname = 'wiggle' and s.relname in ('wf_ready', 'wf_lease', 'wf_timer', 'wf_token', 'wf_instance', 'wf_scope', 'wf_event')
+	union all
+	select 'outbox_rows', '', count(*)::float8 from (select from wiggle.wf_outbox limit 10000) o
+	union all
+	select 'outbox_oldest', '', coalesce(extract(epoch from c.now - (select min(o.created_at) from (select o.created_at
+		from wiggle.wf_outbox o order by o.id limit 1000) o)), 0)::float8 from clock c
+$$;
+comment on function watch() is
+'What is worth watching: ready tasks by queue (counted up to 10000; 64 queues), what the clock worker does and how late it is, old snapshots, rows and dead rows of the busy tables, the outbox. Times are in seconds.';
+
+-- With the caller's own rights: who may not, is told what an administrator would run.
+create function settings_push(wanted jsonb, apply boolean)
+returns table (name text, problem text, statement text)
+language plpgsql volatile set search_path = pg_catalog, pg_temp
+as $$
+begin
+	for name, statement in
+		select w.key, format('alter database %I set %s = %L', current_database(), w.key, w.value)
+		  from jsonb_each_text(wanted) w
+		 where w.key ~ '^wiggle\.[a-z_]+$' and not exists (
+			select from pg_db_role_setting s join pg_database d on d.oid = s.setdatabase, unnest(s.setconfig) c
+			 where d.datname = current_database() and s.setrole = 0 and c = w.key || '=' || w.value)
+		 order by w.key
+	loop
+		problem := null;
+		if apply then
+			begin
+				execute statement;
+			exception when others then
+				problem := sqlerrm;
+			end;
+		else
+			problem := 'nothing is changed where the schema is only verified';
+		end if;
+		return next;
+	end loop;
+end
+$$;
+comment on function settings_push(jsonb, boolean) is
+'Not for applications: set settings (wiggle.*) for this database as far as the role may; a row for each that was not as wanted. Sessions that are open keep the former values.';
+
 create function shard_write_off(shard_id int) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 as $$
@@ -1571,7 +1667,7 @@ grant select on all tables in schema @extschema@ to wiggle_reader, wiggle_admin;
 revoke select on table wf_auth_role, wf_auth_credential, wf_auth_audit from wiggle_reader;
 grant execute on function definition(text, int), workflows(), instance(text), instances(text, text, text, int, bigint),
 	tokens(text), instance_row(wf_instance), schedules(), backlog(int), step_stats(text, int, timestamptz, int),
-	pending_signals(), nodes(), shard(), shard_facts(), shard_load(), shards(), @extschema@.version(), transitions()
+	pending_signals(), nodes(), shard(), shard_facts(), shard_load(), shards(), clock_stats(), watch(), @extschema@.version(), transitions()
 	to wiggle_reader, wiggle_client, wiggle_admin;
 grant execute on function poll(text, text[], int, interval, jsonb), complete(text, text, jsonb),
 	decide(text, text, boolean), fail(text, text, text, boolean), heartbeat(text, text, interval), report(jsonb)

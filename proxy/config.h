@@ -2,8 +2,8 @@
  * config.h
  *	  Every setting of the proxy, with its name, default, unit and range.
  *
- * Each has an environment variable (WIGGLE_…) and a flag (--…, which wins); one
- * const table in config.c drives both, the checks and --help. Nothing can be
+ * Each has an environment variable (WIGGLE_…) and a flag (--…, which wins); the
+ * const table in setting.c drives both, the checks and --help. Nothing can be
  * changed while the process runs.
  */
 #ifndef WIGGLE_PROXY_CONFIG_H
@@ -81,12 +81,23 @@ struct config
 	int64_t		statement_timeout_ms;	/* WIGGLE_STATEMENT_TIMEOUT_MILLIS, cold path */
 	int64_t		startup_timeout_ms; /* WIGGLE_STARTUP_TIMEOUT_MILLIS: see work.h */
 
+	/* the engine's settings of every shard; config_pushed() has those that are given */
+	int64_t		housekeeping_batch; /* WIGGLE_HOUSEKEEPING_BATCH */
+	int64_t		loop_max_iterations;	/* WIGGLE_LOOP_MAX_ITERATIONS */
+	int64_t		retention_ms;	/* WIGGLE_RETENTION_MILLIS */
+	int64_t		events_retention_ms;	/* WIGGLE_EVENTS_RETENTION_MILLIS */
+	int64_t		record_step_io; /* WIGGLE_RECORD_STEP_IO */
+	int64_t		retry_timer_min_ms; /* WIGGLE_RETRY_TIMER_MIN_MILLIS */
+	int64_t		allow_graph_replace;	/* WIGGLE_ALLOW_GRAPH_REPLACE */
+
 	/* workers */
 	int64_t		longpoll_max_ms;	/* WIGGLE_LONGPOLL_MAX_MILLIS */
 	int64_t		lease_ms;		/* WIGGLE_LEASE_MILLIS */
 	int64_t		max_parked_polls;	/* WIGGLE_MAX_PARKED_POLLS */
 	int64_t		poll_retry_ms;	/* WIGGLE_POLL_RETRY_MILLIS: retry_after when over a bound */
 	int64_t		poller_ttl_ms;	/* WIGGLE_POLLER_TTL_MILLIS */
+	int64_t		queue_lag_check_ms; /* WIGGLE_QUEUE_LAG_CHECK_INTERVAL_MILLIS */
+	int64_t		queue_lag_warn_ms;	/* WIGGLE_QUEUE_LAG_WARN_MILLIS; 0 = no warnings */
 	int64_t		max_event_polls;	/* WIGGLE_MAX_EVENT_POLLS */
 
 	/* lanes */
@@ -107,6 +118,11 @@ struct config
 	int64_t		max_request_conn_bytes; /* WIGGLE_MAX_REQUEST_CONN_BYTES: waiting per connection */
 	int64_t		max_unsent_conn_bytes;	/* WIGGLE_MAX_UNSENT_CONN_BYTES */
 	int64_t		max_unsent_bytes;	/* WIGGLE_MAX_UNSENT_BYTES: process */
+	int64_t		memory_shedding;	/* WIGGLE_MEMORY_SHEDDING_ENABLED */
+	int64_t		memory_threshold;	/* WIGGLE_MEMORY_THRESHOLD: thousandths */
+	int64_t		memory_reject_ratio;	/* WIGGLE_MEMORY_REJECT_RATIO: thousandths */
+	int64_t		memory_retry_ms;	/* WIGGLE_MEMORY_RETRY_MILLIS */
+	int64_t		memory_retry_jitter_ms; /* WIGGLE_MEMORY_RETRY_JITTER_MILLIS: of every such pause */
 	int64_t		max_resets_burst;	/* WIGGLE_MAX_RESETS_BURST: per connection */
 	int64_t		max_resets_rate;	/* WIGGLE_MAX_RESETS_RATE: per second */
 	int64_t		max_pings_burst;	/* WIGGLE_MAX_PINGS_BURST */
@@ -138,11 +154,32 @@ extern enum config_outcome config_load(int argc, char *const *argv, struct wig_e
 extern bool config_given(const char *name);
 
 /*
- * The names of WIGGLE_ variables in the environment that are no settings of the proxy,
- * separated by ", ": a mistyped name, or a setting of Wiggle's own server. Their values
- * are not looked at.
+ * Each WIGGLE_ variable of the environment that is no setting and not a client's either,
+ * in one sentence: a setting of Wiggle's own server that has no meaning here (known), or
+ * probably a mistyped name. Values are not told. Those that stop a start are refused by
+ * config_load.
  */
-extern void config_foreign(struct buf *out);
+typedef void (*config_foreign_fn) (bool known, const char *text, void *arg);
+extern void config_foreign(config_foreign_fn tell, void *arg);
+
+enum config_source
+{
+	CONFIG_DEFAULT,
+	CONFIG_ENVIRONMENT,
+	CONFIG_FLAG
+};
+
+struct setting;
+
+/* Where the value came from, and the value for a person: without secrets, and in the setting's unit. */
+extern enum config_source config_source(const struct setting *setting);
+extern void config_value(const struct setting *setting, struct buf *out);
+
+/*
+ * What every database is to have, of the engine's settings that were given: a JSON
+ * object {"wiggle.retention":"3600000ms"}. False when it is empty.
+ */
+extern bool config_pushed(struct buf *out);
 
 /* The text of --help: every setting with default, unit and meaning. */
 extern void config_help(struct buf *out);

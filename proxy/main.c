@@ -84,15 +84,10 @@ print_and_leave(enum config_outcome what)
 }
 
 static void
-tell_foreign_settings(void)
+tell_foreign(bool known, const char *text, void *arg)
 {
-	struct buf	names = BUF_INIT;
-
-	config_foreign(&names);
-	if (names.len > 0)
-		log_info("config", "no settings of the proxy, without effect unless the topology names them: %s",
-				 buf_cstr(&names));
-	buf_free(&names);
+	(void) arg;
+	log_line(known ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, "config", "%s", text);
 }
 
 static void
@@ -116,7 +111,7 @@ main(int argc, char **argv)
 		return EXIT_SETTINGS;
 	}
 	log_setup((enum log_level) config.log_level, (enum log_format) config.log_format);
-	tell_foreign_settings();
+	config_foreign(tell_foreign, NULL);
 	raise_descriptor_limit();
 	loop_open();
 	health_open();

@@ -32,6 +32,7 @@ struct setup
 	char		claim[16];
 	char		home[16];
 	struct buf	entries;		/* for home's registry */
+	struct buf	settings;		/* that the database is to have */
 	char		available[32];	/* version that the server could install */
 	bool		library_is_old; /* and does not run yet */
 	struct deadline timer;		/* the step's, or until the next attempt */
@@ -238,6 +239,42 @@ judge_identity(struct setup *setup, const PGresult *result)
 	run(setup, SQL_SETUP_HOME);
 }
 
+/*
+ * The shard is ours: bring the settings that were given to it, which only a role that
+ * may set them can. It serves all the same.
+ */
+static void
+tell_settings(struct setup *setup)
+{
+	buf_reset(&setup->settings);
+	run(setup, config_pushed(&setup->settings) ? SQL_SETUP_SETTINGS : SQL_SETUP_UNLOCK);
+}
+
+static void
+judge_settings(struct setup *setup, const PGresult *result)
+{
+	const char *problem = NULL;
+	struct buf	set = BUF_INIT;
+	struct buf	left = BUF_INIT;
+
+	for (int row = 0; row < PQntuples(result); row++)
+	{
+		bool		done = PQgetisnull(result, row, SETTINGS_PROBLEM);
+		struct buf *list = done ? &set : &left;
+
+		buf_printf(list, "%s%s", list->len > 0 ? "; " : "", PQgetvalue(result, row, SETTINGS_STATEMENT));
+		if (!done && problem == NULL)
+			problem = PQgetvalue(result, row, SETTINGS_PROBLEM);
+	}
+	if (set.len > 0)
+		log_info("setup", "shard %d: done: %s", setup->shard->entry->id, buf_cstr(&set));
+	if (problem != NULL)
+		log_warn("setup", "shard %d: settings of the database are not as given (%s); have an administrator run there: %s",
+				 setup->shard->entry->id, problem, buf_cstr(&left));
+	buf_free(&set);
+	buf_free(&left);
+}
+
 static bool
 is_home(const struct setup *setup)
 {
@@ -280,13 +317,20 @@ step_done(struct setup *setup, const PGresult *result)
 			run(setup, SQL_SETUP_IDENTITY);
 			break;
 		case SQL_SETUP_HOME:
-			run(setup, is_home(setup) ? SQL_ADMIT : SQL_SETUP_UNLOCK);
+			if (is_home(setup))
+				run(setup, SQL_ADMIT);
+			else
+				tell_settings(setup);
+			break;
+		case SQL_SETUP_SETTINGS:
+			judge_settings(setup, result);
+			run(setup, SQL_SETUP_UNLOCK);
 			break;
 		case SQL_ADMIT:
 			if (admission_forbids(result))
 				setup_refuse(setup, "home's registry does not agree with the topology, as said above");
 			else
-				run(setup, SQL_SETUP_UNLOCK);
+				tell_settings(setup);
 			break;
 		default:
 			link_stop(&setup->link);
@@ -312,6 +356,13 @@ step_failed(struct setup *setup, const PGresult *result)
 		log_warn("setup", "shard %d: the database's search_path could not be set: %s",
 				 setup->shard->entry->id, message ? message : "");
 		run(setup, SQL_SETUP_IDENTITY);
+		return;
+	}
+	if (setup->step == SQL_SETUP_SETTINGS && sqlstate != NULL && error_class != ERROR_CONNECTION)
+	{
+		log_warn("setup", "shard %d: the database's settings could not be looked at: %s", setup->shard->entry->id,
+				 message ? message : "");
+		run(setup, SQL_SETUP_UNLOCK);
 		return;
 	}
 	if (sqlstate != NULL && strcmp(sqlstate, "42501") == 0)
@@ -344,6 +395,12 @@ run(struct setup *setup, enum statement step)
 		nparams = 2;
 		values[0] = setup->home;
 		values[1] = setup->shard->entry->state == SHARD_DRAINING ? "DRAINING" : "ACTIVE";
+	}
+	else if (step == SQL_SETUP_SETTINGS)
+	{
+		nparams = 2;
+		values[0] = buf_cstr(&setup->settings);
+		values[1] = applies() ? "t" : "f";
 	}
 	else if (step == SQL_ADMIT)
 	{
@@ -492,6 +549,7 @@ setup_stop(struct setup *setup)
 	PQclear(setup->result);
 	setup->result = NULL;
 	buf_free(&setup->entries);
+	buf_free(&setup->settings);
 	tour_stop(setup->tour);
 	link_stop(&setup->link);
 }

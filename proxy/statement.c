@@ -83,6 +83,8 @@ static const char *const texts[STATEMENTS] = {
 	" f.genuine, f.facts::text, f.complete from wiggle.shard() s, wiggle.shard_facts() f",
 	[SQL_SETUP_CLAIM] = "select wiggle.shard_claim($1::pg_catalog.int4)",
 	[SQL_SETUP_HOME] = "select wiggle.shard_home($1::pg_catalog.int4, $2)",
+	[SQL_SETUP_SETTINGS] =
+	"select name, problem, statement from wiggle.settings_push($1::pg_catalog.jsonb, $2::pg_catalog.bool)",
 	[SQL_SETUP_UNLOCK] = "select pg_catalog.pg_advisory_unlock(" SETUP_LOCK_KEY ")",
 	[SQL_FACTS] = "select facts::text from wiggle.shard_facts()",
 	[SQL_ADMIT] =

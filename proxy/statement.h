@@ -36,6 +36,7 @@ enum statement
 	SQL_SETUP_IDENTITY,
 	SQL_SETUP_CLAIM,			/* $1 shard id */
 	SQL_SETUP_HOME,				/* $1 home's shard id, $2 this shard's state */
+	SQL_SETUP_SETTINGS,			/* $1 what the database is to have set (JSON), $2 apply; rows of enum settings_column */
 	SQL_SETUP_UNLOCK,
 	SQL_FACTS,					/* as IDENTITY_FACTS */
 	SQL_ADMIT,					/* home: $1 entries, $2 whole; rows of shard and refusal */
@@ -108,6 +109,13 @@ enum identity_column
 };
 
 /* Columns of SQL_SETUP_STATE, as text. */
+enum settings_column
+{
+	SETTINGS_NAME,
+	SETTINGS_PROBLEM,			/* NULL: it is set from now on */
+	SETTINGS_STATEMENT			/* the SQL that sets it */
+};
+
 enum setup_column
 {
 	SETUP_INSTALLED,			/* version, NULL: no extension */

@@ -11,7 +11,7 @@
 #include "log.h"
 #include "loop.h"
 #include "metrics.h"
-#include "tls_files.h"
+#include "settings_tls.h"
 #include "tls_server.h"
 
 #define LOOK_MS		2000
@@ -38,33 +38,6 @@ static struct metric *refused;
 static struct metric *expires;
 
 /* ------------------------------------------------------------------- files */
-
-static struct tls_file
-keystore(void)
-{
-	return (struct tls_file)
-	{
-		"WIGGLE_TLS_KEYSTORE", config.tls_keystore, "WIGGLE_TLS_KEYSTORE_PASSWORD", config.tls_keystore_password
-	};
-}
-
-static struct tls_file
-key_file(void)
-{
-	return (struct tls_file)
-	{
-		"WIGGLE_TLS_KEY", config.tls_key, "WIGGLE_TLS_KEYSTORE_PASSWORD", config.tls_keystore_password
-	};
-}
-
-static struct tls_file
-truststore(void)
-{
-	return (struct tls_file)
-	{
-		"WIGGLE_TLS_TRUSTSTORE", config.tls_truststore, "WIGGLE_TLS_TRUSTSTORE_PASSWORD", config.tls_truststore_password
-	};
-}
 
 static bool
 has_truststore(void)
@@ -163,17 +136,10 @@ look_at_hello(SSL *ssl, int *alert, void *arg)
 static SSL_CTX *
 read_files(struct wig_error *err)
 {
-	const struct tls_file store = keystore();
-	const struct tls_file key = key_file();
-	const struct tls_file trust = truststore();
-	SSL_CTX    *context = tls_context(true);
+	SSL_CTX    *context = settings_tls(err);
 
-	if (!tls_load_identity(context, &store, &key, err) ||
-		(has_truststore() && !tls_load_trust(context, &trust, true, err)))
-	{
-		SSL_CTX_free(context);
+	if (context == NULL)
 		return NULL;
-	}
 	SSL_CTX_set_alpn_select_cb(context, choose_protocol, NULL);
 	SSL_CTX_set_client_hello_cb(context, look_at_hello, NULL);
 	return context;

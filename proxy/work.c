@@ -19,10 +19,10 @@
 #include "reload.h"
 #include "rpc_event.h"
 #include "rpc_probe.h"
+#include "settings_topology.h"
 #include "setup.h"
 #include "shard.h"
 #include "shards.h"
-#include "topology_source.h"
 #include "work.h"
 
 /* How long a refused start waits for what the other shards have to say. */
@@ -41,34 +41,6 @@ static int	refused;
 static struct deadline patience;
 
 static void patience_over(struct deadline *deadline);
-
-static const char *
-variable(const char *name)
-{
-	return getenv(name);
-}
-
-/* The document, or the single database, that the settings name, as it is now. */
-static struct topology *
-read_topology(struct wig_error *err)
-{
-	struct topology_source source = {
-		.document = config.storage_topology,
-		.url = config.jdbc_url,
-		.user = config.jdbc_user,
-		.password = config.jdbc_password,
-		.pool = (int) config.jdbc_pool_size,
-		.replica_urls = config.jdbc_replica_urls,
-		.replica_pool = (int) config.jdbc_replica_pool_size,
-		.max_replica_lag_ms = config.jdbc_max_replica_lag_ms,
-		.replica_fallback = (enum replica_fallback) config.jdbc_replica_fallback,
-		.replica_settings = config_given("jdbc-replica-pool-size") ||
-		config_given("jdbc-max-replica-lag-millis") || config_given("jdbc-replica-fallback"),
-		.variable = variable,
-	};
-
-	return topology_read(&source, err);
-}
 
 /* Nobody waits for these any more: without them all is not set up. */
 static void
@@ -179,7 +151,7 @@ patience_over(struct deadline *deadline)
 bool
 work_start(void (*on_opened) (void), void (*on_failed) (const char *reason), struct wig_error *err)
 {
-	struct topology *topology = read_topology(err);
+	struct topology *topology = settings_topology(err);
 
 	if (topology == NULL)
 		return false;
@@ -194,7 +166,7 @@ work_start(void (*on_opened) (void), void (*on_failed) (const char *reason), str
 	if (!shards_start(topology, on_serving, on_refused, err))
 		return false;
 	principal_start();
-	reload_start(config.storage_topology, read_topology);
+	reload_start(config.storage_topology, settings_topology);
 	deadline_set(&patience, loop_now() + (uint64_t) config.startup_timeout_ms, patience_over);
 	return true;
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""docs/configuration.md from the tables in the sources.
+"""docs/configuration.md, and README's table of settings, from the tables in the sources.
 
-settings.py           write the page
-settings.py --check   say whether the page is what would be written
+settings.py           write them
+settings.py --check   say whether they are what would be written
 
-The proxy's settings come from the table in proxy/config.c, PostgreSQL's from
+The proxy's settings come from the tables in proxy/setting.c, PostgreSQL's from
 extension/guc.c, the metrics from where they are made: none is described twice.
 """
 import os
@@ -13,6 +13,7 @@ import sys
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), ".."))
 PAGE = os.path.join(ROOT, "docs", "configuration.md")
+BEGIN, END = "<!-- scripts/settings.py writes this table -->\n", "<!-- until here -->\n"
 
 HEAD = """# Settings
 
@@ -21,14 +22,37 @@ Written by scripts/settings.py from the tables in the sources; change it there.
 ## wiggle-proxy
 
 From the environment or as a flag (`WIGGLE_PORT` is `--port`); the flag wins. Passwords are read
-from the environment only. A value out of range stops the start and is named.
+from the environment only. A value out of range stops the start and is named. A plain number is in the unit
+that the variable's name says; times may be written as `500ms`, `30s`, `5min`, `12h` or `7d`, sizes as `64kB`, `16MB` or `1GB`,
+and another unit is refused. `wiggle config` shows each setting, its value and where it came from; `wiggle config --check` refuses what
+the start would refuse.
 
 | variable | default | range | |
 | --- | --- | --- | --- |
 """
 
+FOREIGN = """
+Those that say which setting of PostgreSQL they are belong to the engine in each database. Given, they are set there with `alter database`
+when the proxy sets the shard up; left out, the database keeps what it has. The role may do that when it is a superuser, or owns the database and
+has `grant set on parameter wiggle.retention to …`; where it may not, the shard serves as it is and the log has the statements for an
+administrator. With `WIGGLE_SCHEMA_MODE=verify` nothing is changed and the log has them too. Of several databases of one
+server each has its own. Sessions that are open keep the former value until they end.
+
+### Variables of Wiggle's own server
+
+A manifest of Wiggle's server starts this proxy as it is. What has no meaning here is accepted, and a line of the log says
+why; what asks for something that would be missing stops the start. Any other name that begins with `WIGGLE_` is warned of, with the
+setting that was probably meant.
+
+| variable | | |
+| --- | --- | --- |
+"""
+
 MIDDLE = """
 ## PostgreSQL
+
+In `postgresql.conf`, with a reload, or for one database with `alter database … set`, which the clock worker obeys within a second or
+two and sessions from their start on. What needs a restart says so.
 
 | setting | default | |
 | --- | --- | --- |
@@ -110,24 +134,45 @@ def pretty(value, unit):
 
 
 def proxy_rows():
-    source = read("proxy/config.c")
+    source = read("proxy/setting.c")
     choices = dict(re.findall(r"static const char \*const (\w+)\[\] = \{([^}]*)\}", source))
-    table = source[source.index("static const struct setting settings[]"):]
+    table = source[source.index("const struct setting settings[]"):]
     table = table[:table.index("\n};")]
-    for m in re.finditer(r"^\t(TEXT|NUMBER|CHOICE)\(", table, re.M):
+    for m in re.finditer(r"^\t(TEXT|NUMBER|RATIO|CHOICE)\(", table, re.M):
         args = arguments(table[m.end():])
         name = "WIGGLE_" + string(args[0]).upper().replace("-", "_")
+        common = any(a.startswith(".common") for a in args)
+        guc = next((" (`%s`)" % string(a) for a in args if a.startswith(".guc")), "")
         if m.group(1) == "TEXT":
             text = next(string(a) for a in args if a.startswith(".help"))
-            yield name, string(args[2]), "", text
+            yield name, string(args[2]), "", text, common
+        elif m.group(1) == "RATIO":
+            yield name, "%g" % (number(args[2]) / 1000), "0 to 1", string(args[3]), common
         elif m.group(1) == "CHOICE":
             words = [w for w in re.findall(r'"(\w+)"', choices[args[3]])]
-            default = next(w for w in words if args[2].endswith(w.upper()))
-            yield name, default, ", ".join(words), string(args[4])
+            default = words[int(args[2])] if args[2].isdigit() else next(w for w in words if args[2].endswith(w.upper()))
+            yield name, default, ", ".join(words), string(args[4]) + guc, common
         else:
             unit = string(args[5])
             yield (name, pretty(number(args[2]), unit),
-                   "%s to %s" % (pretty(number(args[3]), unit), pretty(number(args[4]), unit)), string(args[6]))
+                   "%s to %s" % (pretty(number(args[3]), unit), pretty(number(args[4]), unit)), string(args[6]) + guc,
+                   common)
+
+
+def foreign_rows():
+    source = read("proxy/setting.c")
+    reasons = {name: string(text) for name, text in re.findall(r"^#define (\w+)\s+((?:\"(?:[^\"\\]|\\.)*\"\s*\\?\s*)+)$", source, re.M)}
+    table = source[source.index("const struct foreign foreigns[]"):]
+    table = table[:table.index("\n};")]
+    for m in re.finditer(r"^\t(IGNORED|REFUSED|\{)\(?", table, re.M):
+        if m.group(1) == "{":
+            fields = dict(re.findall(r"\.(\w+) = (\"[^\"]*\"|\w+)", table[m.end():table.index("}", m.end())]))
+            name, why = fields["name"].strip('"'), fields["why"]
+            kind = "only `%s`" % fields["accepts"].strip('"').replace("|", "`, `")
+        else:
+            name, why = arguments(table[m.end():])
+            name, kind = string(name), {"IGNORED": "no effect", "REFUSED": "refused"}[m.group(1)]
+        yield name, kind, reasons[why] if why in reasons else string(why) if why.startswith('"') else why.strip('"')
 
 
 def server_rows():
@@ -143,7 +188,7 @@ def server_rows():
         elif any("GUC_UNIT_MIN" in a for a in args):
             default = minutes(number(default))
         when = next((a for a in args if a.startswith("PGC_")), "")
-        note = {"PGC_POSTMASTER": " Needs a restart.", "PGC_SIGHUP": " Needs a reload."}.get(when, "")
+        note = {"PGC_POSTMASTER": " Needs a restart."}.get(when, "")
         yield string(args[0]), default, (string(args[1]) + " " + more).strip() + note
 
 
@@ -160,23 +205,37 @@ def metric_rows():
     return [(name, *rows[name]) for name in sorted(rows)]
 
 
+def most_used():
+    rows = [(n, d, t) for n, d, _, t, common in proxy_rows() if common]
+    return "| variable | default | |\n| --- | --- | --- |\n" + "".join(
+        "| `%s` | %s | %s |\n" % (n, d, t.replace("|", "\\|")) for n, d, t in rows)
+
+
+def readme():
+    text = read("README.md")
+    head, rest = text.split(BEGIN)
+    return head + BEGIN + most_used() + END + rest.split(END)[1]
+
+
 def page():
-    rows = "".join("| `%s` | %s | %s | %s |\n" % (n, d, r, t.replace("|", "\\|")) for n, d, r, t in proxy_rows())
+    rows = "".join("| `%s` | %s | %s | %s |\n" % (n, d, r, t.replace("|", "\\|")) for n, d, r, t, _ in proxy_rows())
+    foreign = "".join("| `%s` | %s | %s |\n" % row for row in foreign_rows())
     server = "".join("| `%s` | %s | %s |\n" % row for row in sorted(server_rows()))
     metrics = "".join("| `%s` | %s | %s |\n" % row for row in metric_rows())
-    return HEAD + rows + MIDDLE + server + WATCHING + metrics
+    return HEAD + rows + FOREIGN + foreign + MIDDLE + server + WATCHING + metrics
 
 
 def main():
-    text = page()
+    texts = {"docs/configuration.md": page(), "README.md": readme()}
     if sys.argv[1:] == ["--check"]:
-        if not os.path.exists(PAGE) or read("docs/configuration.md") != text:
-            print("docs/configuration.md:1: not what the sources say; run scripts/settings.py")
-            sys.exit(1)
-        return
+        stale = [name for name, text in texts.items() if not os.path.exists(os.path.join(ROOT, name)) or read(name) != text]
+        for name in stale:
+            print("%s:1: not what the sources say; run scripts/settings.py" % name)
+        sys.exit(1 if stale else 0)
     os.makedirs(os.path.dirname(PAGE), exist_ok=True)
-    with open(PAGE, "w", encoding="utf-8") as f:
-        f.write(text)
+    for name, text in texts.items():
+        with open(os.path.join(ROOT, name), "w", encoding="utf-8") as f:
+            f.write(text)
 
 
 if __name__ == "__main__":

@@ -91,6 +91,59 @@ ok(wait_until('another worker', sub { my $now = clock_worker_pid($node, 'app'); 
 ok($node->poll_query_until('app', "select exists (select from wiggle.tokens('$id') where status = 'READY')"),
 	'and its successor fires timers');
 
+# Settings: a reload is obeyed, and so is what is set for this database alone.
+sub unpurged
+{
+	my ($instance) = @_;
+
+	return $node->safe_psql('app', "select count(*) from wiggle.wf_instance where id = '$instance'");
+}
+
+# Ends an instance, as if two minutes ago.
+sub ended
+{
+	my ($instance) = start_work($node, 'app', 'night', 1);
+
+	$node->safe_psql('app', "select wiggle.cancel('$instance')");
+	$node->safe_psql('app', "update wiggle.wf_instance set updated_at = updated_at - interval '2 minutes' where id = '$instance'");
+	return $instance;
+}
+
+my $kept = ended();
+is(unpurged($kept), '1', 'an ended instance is kept for a day');
+$node->append_conf('postgresql.conf', "wiggle.retention = '1min'\nwiggle.clock_batch = 7");
+$node->reload;
+ok(wait_until('the purge', sub { unpurged($kept) eq '0' }), 'a reload with a shorter retention purges it');
+is($node->safe_psql('app', 'show wiggle.clock_batch'), '7', 'sessions see it too');
+$node->safe_psql('app', q{alter database app set wiggle.retention = '1d'});
+$pid = clock_worker_pid($node, 'app');
+$kept = ended();
+ok(wait_until('the worker with the database\'s settings', sub {
+	my $now = clock_worker_pid($node, 'app');
+	return $now && $now ne $pid && $node->safe_psql('app', "select passes > 0 from wiggle.clock_stats() where duty = 'retention' and running") eq 't';
+}), 'the clock worker is there with the database\'s own settings');
+is(unpurged($kept), '1', 'they win over the server\'s');
+$node->safe_psql('app', q{alter database app reset wiggle.retention});
+ok(wait_until('the purge', sub { unpurged($kept) eq '0' }), 'reset, the server\'s hold again, without a reload');
+$node->safe_psql('app', q{alter database app set search_path = public, wiggle});
+($rc, $out, $err) = $node->psql('app', q{set wiggle.retention = '10s'});
+like($err, qr/invalid value for parameter "wiggle.retention"/, 'less than a minute is refused');
+
+# What a proxy is given is set as far as its role may, else it is told how.
+my $push = q{select name, problem, statement from wiggle.settings_push('{"wiggle.loop_max_iterations": "77", "wiggle.retention": "7200000ms"}', true)};
+$node->safe_psql('app', 'create role mere login; grant wiggle_admin to mere; create role owning login');
+like($node->safe_psql('app', "set role mere; $push"),
+	qr/^wiggle.loop_max_iterations\|must be owner of database app\|alter database app set wiggle.loop_max_iterations = '77'\nwiggle.retention\|must be/,
+	'a mere role is told the statements');
+$node->safe_psql('app', 'alter database app owner to owning; grant wiggle_admin to owning; grant set on parameter wiggle.loop_max_iterations to owning');
+my $answer = $node->safe_psql('app', "set role owning; $push");
+like($answer, qr/^wiggle.loop_max_iterations\|\|/, 'the owner may set the parameters that it was granted');
+like($answer, qr/^wiggle.retention\|permission denied to set parameter "wiggle.retention"\|alter database app set/m, 'and no others');
+is($node->safe_psql('app', 'show wiggle.loop_max_iterations'), '77', 'new sessions have it');
+like($node->safe_psql('app', $push), qr/^wiggle.retention\|\|alter database app set wiggle.retention = '7200000ms'$/, 'a superuser sets the rest');
+is($node->safe_psql('app', $push), '', 'and then there is nothing left to do');
+is($node->safe_psql('app', 'show wiggle.retention'), '2h', 'units are PostgreSQL\'s');
+
 log_is_sound($node);
 $node->stop('fast');
 done_testing();

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "config.h"
+#include "setting.h"
 
 static int
 clean_environment(void **state)
@@ -105,22 +106,187 @@ wrong_values_name_setting_value_and_range(void **state)
 }
 
 static void
+note(bool known, const char *text, void *arg)
+{
+	buf_printf(arg, "%s%s\n", known ? "" : "! ", text);
+}
+
+static const char *
+notes(struct buf *out)
+{
+	buf_reset(out);
+	config_foreign(note, out);
+	return buf_cstr(out);
+}
+
+static void
+names(const char *text, const char *part)
+{
+	if (strstr(text, part) == NULL)
+		fail_msg("\"%s\" is not in \"%s\"", part, text);
+}
+
+static void
 foreign_names_without_their_values(void **state)
 {
-	struct buf	names = BUF_INIT;
+	struct buf	out = BUF_INIT;
 
 	(void) state;
-	config_foreign(&names);
-	assert_int_equal(names.len, 0);
+	assert_string_equal(notes(&out), "");
 	setenv("WIGGLE_PORT", "1", 1);
-	setenv("WIGGLE_PROT", "hunter2", 1);
-	setenv("WIGGLE_PORTS", "", 1);
+	setenv("WIGGLE_URL", "hunter2", 1);
+	setenv("WIGGLE_RPC_MAX_ATTEMPTS", "9", 1);
+	setenv("WIGGLE_ROLE", "server", 1);
+	setenv("WIGGLE_LOG_FILE", "", 1);
 	setenv("OTHER", "x", 1);
-	config_foreign(&names);
-	assert_non_null(strstr(buf_cstr(&names), "WIGGLE_PROT"));
-	assert_non_null(strstr(buf_cstr(&names), "WIGGLE_PORTS"));
-	assert_int_equal(names.len, strlen("WIGGLE_PROT, WIGGLE_PORTS"));
-	buf_free(&names);
+	assert_string_equal(notes(&out), "");
+	setenv("WIGGLE_PROT", "hunter2", 1);
+	setenv("WIGGLE_FLUX_CAPACITOR", "", 1);
+	setenv("WIGGLE_POLL_INTERVAL_MILLIS", "hunter2", 1);
+	notes(&out);
+	names(buf_cstr(&out), "! WIGGLE_PROT is no setting, did you mean WIGGLE_PORT?");
+	names(buf_cstr(&out), "! WIGGLE_FLUX_CAPACITOR is no setting");
+	names(buf_cstr(&out), "\nWIGGLE_POLL_INTERVAL_MILLIS has no effect: ");
+	assert_null(strstr(buf_cstr(&out), "hunter2"));
+	buf_free(&out);
+}
+
+/* Each of the table: refused with the reason, or accepted with it, or not told at all. */
+static void
+variables_of_wiggles_own_server(void **state)
+{
+	struct buf	out = BUF_INIT;
+	struct wig_error err;
+
+	(void) state;
+	for (size_t i = 0; i < nforeigns; i++)
+	{
+		const struct foreign *foreign = &foreigns[i];
+		size_t		len = strlen(foreign->name);
+		char		name[SETTING_NAME_MAX];
+
+		snprintf(name, sizeof(name), "%.*s%s", (int) len - (foreign->name[len - 1] == '*'), foreign->name,
+				 foreign->name[len - 1] == '*' ? "X" : "");
+		assert_false(setting_is(name, strlen(name)));
+		setenv(name, "hunter2", 1);
+		if (foreign->fate == FOREIGN_REFUSED)
+			refused(&err, load(&err, 0), name, foreign->why);
+		else
+			assert_int_equal(load(&err, 0), CONFIG_RUN);
+		assert_true(foreign->accepts != NULL || strstr(err.message, "hunter2") == NULL);
+		notes(&out);
+		if (foreign->fate == FOREIGN_IGNORED)
+			names(buf_cstr(&out), foreign->why);
+		else
+			assert_string_equal(buf_cstr(&out), "");
+		if (foreign->accepts != NULL)
+		{
+			snprintf(name + sizeof(name) / 2, sizeof(name) / 2, "%.*s", (int) strcspn(foreign->accepts, "|"),
+					 foreign->accepts);
+			setenv(name, name + sizeof(name) / 2, 1);
+			assert_int_equal(load(&err, 0), CONFIG_RUN);
+		}
+		unsetenv(name);
+	}
+	buf_free(&out);
+}
+
+static void
+units(void **state)
+{
+	static const struct
+	{
+		const char *flag;
+		int64_t    *slot;
+		int64_t		value;
+	}			good[] = {
+		{"--lease-millis=45000", &config.lease_ms, 45000},
+		{"--lease-millis=45000ms", &config.lease_ms, 45000},
+		{"--lease-millis=45s", &config.lease_ms, 45000},
+		{"--lease-millis=2 min", &config.lease_ms, 120000},
+		{"--retention-millis=2h", &config.retention_ms, 7200000},
+		{"--events-retention-millis=30d", &config.events_retention_ms, INT64_C(2592000000)},
+		{"--max-message-bytes=64kB", &config.max_message_bytes, 65536},
+		{"--max-message-bytes=16mb", &config.max_message_bytes, 16777216},
+		{"--max-request-bytes=1GB", &config.max_request_bytes, 1073741824},
+		{"--max-message-bytes=2048B", &config.max_message_bytes, 2048},
+		{"--memory-threshold=0.75", &config.memory_threshold, 750},
+		{"--log-level=WARNING", &config.log_level, LOG_LEVEL_WARN},
+	};
+	struct wig_error err;
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+	{
+		if (load(&err, 1, good[i].flag) != CONFIG_RUN || *good[i].slot != good[i].value)
+			fail_msg("%s gave %lld, not %lld: %s", good[i].flag, (long long) *good[i].slot,
+					 (long long) good[i].value, err.message);
+	}
+	refused(&err, load(&err, 1, "--lease-millis=1MB"), "'MB' is no unit", "ms, s, min, h, d");
+	refused(&err, load(&err, 1, "--max-message-bytes=4s"), "'s' is no unit", "B, kB, MB, GB");
+	refused(&err, load(&err, 1, "--port=8080ms"), "--port", "not a whole number");
+	refused(&err, load(&err, 1, "--lease-millis=2d"), "172800000", "from 100 to 86400000 ms");
+	refused(&err, load(&err, 1, "--lease-millis=9223372036854775807d"), "--lease-millis", "not a whole number");
+	refused(&err, load(&err, 1, "--lease-millis=s"), "--lease-millis", "not a whole number");
+	refused(&err, load(&err, 1, "--memory-threshold=1.5"), "--memory-threshold", "from 0 to 1");
+	refused(&err, load(&err, 1, "--memory-threshold=nan"), "--memory-threshold", "from 0 to 1");
+}
+
+/* Only what is given goes to the databases, as PostgreSQL takes it. */
+static void
+pushed_settings(void **state)
+{
+	struct buf	out = BUF_INIT;
+	struct wig_error err;
+
+	(void) state;
+	assert_int_equal(load(&err, 1, "--port=1"), CONFIG_RUN);
+	assert_false(config_pushed(&out));
+	setenv("WIGGLE_HOUSEKEEPING_BATCH", "500", 1);
+	setenv("WIGGLE_RECORD_STEP_IO", "FALSE", 1);
+	assert_int_equal(load(&err, 1, "--retention-millis=2h"), CONFIG_RUN);
+	buf_reset(&out);
+	assert_true(config_pushed(&out));
+	assert_string_equal(buf_cstr(&out), "{\"wiggle.clock_batch\":\"500\",\"wiggle.retention\":\"7200000ms\","
+						"\"wiggle.record_step_io\":\"false\"}");
+	refused(&err, load(&err, 1, "--retention-millis=1000"), "--retention-millis", "from 60000");
+	buf_free(&out);
+}
+
+static void
+values_without_secrets(void **state)
+{
+	static const char *const secrets[][3] = {
+		{"WIGGLE_JDBC_URL", "postgresql://u:hunter2@h:5432/db?sslmode=require", "postgresql://u:***@h:5432/db?sslmode=require"},
+		{"WIGGLE_JDBC_URL", "jdbc:postgresql://h/db?user=u&password=hunter2&x=1", "jdbc:postgresql://h/db?user=u&password=***&x=1"},
+		{"WIGGLE_JDBC_URL", "jdbc:postgresql://h/db", "jdbc:postgresql://h/db"},
+		{"WIGGLE_JDBC_REPLICA_URLS", "postgresql://u:hunter2@a/d,postgresql://u:hunter2@b/d", "postgresql://u:***@a/d,postgresql://u:***@b/d"},
+		{"WIGGLE_JDBC_PASSWORD", "hunter2", "***"},
+		{"WIGGLE_STORAGE_TOPOLOGY", " {\"password\":\"hunter2\"}", "(a document of 23 bytes)"},
+		{"WIGGLE_STORAGE_TOPOLOGY", "/etc/wiggle/topology.json", "/etc/wiggle/topology.json"},
+	};
+	struct buf	out = BUF_INIT;
+	struct wig_error err;
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(secrets) / sizeof(secrets[0]); i++)
+	{
+		setenv(secrets[i][0], secrets[i][1], 1);
+		assert_int_equal(load(&err, 0), CONFIG_RUN);
+		for (size_t s = 0; s < nsettings; s++)
+		{
+			char		name[SETTING_NAME_MAX];
+
+			setting_variable(&settings[s], name);
+			buf_reset(&out);
+			config_value(&settings[s], &out);
+			assert_null(strstr(buf_cstr(&out), "hunter2"));
+			if (strcmp(name, secrets[i][0]) == 0)
+				assert_string_equal(buf_cstr(&out), secrets[i][2]);
+		}
+		unsetenv(secrets[i][0]);
+	}
+	buf_free(&out);
 }
 
 static void
@@ -193,6 +359,10 @@ main(void)
 		cmocka_unit_test_setup(environment_then_flags, clean_environment),
 		cmocka_unit_test_setup(wrong_values_name_setting_value_and_range, clean_environment),
 		cmocka_unit_test_setup(foreign_names_without_their_values, clean_environment),
+		cmocka_unit_test_setup(variables_of_wiggles_own_server, clean_environment),
+		cmocka_unit_test_setup(units, clean_environment),
+		cmocka_unit_test_setup(pushed_settings, clean_environment),
+		cmocka_unit_test_setup(values_without_secrets, clean_environment),
 		cmocka_unit_test_setup(bounds_that_need_each_other, clean_environment),
 		cmocka_unit_test_setup(help_names_every_setting_once, clean_environment),
 		cmocka_unit_test_setup(given_settings, clean_environment),

@@ -1,0 +1,14 @@
+/*
+ * settings_topology.h
+ *	  The topology that the settings name.
+ */
+#ifndef WIGGLE_PROXY_SETTINGS_TOPOLOGY_H
+#define WIGGLE_PROXY_SETTINGS_TOPOLOGY_H
+
+#include "error.h"
+#include "topology.h"
+
+/* The document, or the single database, as it is now; NULL with *err. Freed with topology_free. */
+extern struct topology *settings_topology(struct wig_error *err);
+
+#endif							/* WIGGLE_PROXY_SETTINGS_TOPOLOGY_H */
