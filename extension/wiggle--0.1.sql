@@ -1362,9 +1362,11 @@ as 'MODULE_PATHNAME', 'wig_clock_stats';
 comment on function clock_stats() is
 'The clock worker of this database since the server''s start: is it running, passes of each duty, errors of all.';
 
--- One row a number, bounded in what it reads: proxies ask every few seconds.
+-- One row a number, bounded in what it reads, whatever the statistics say: proxies ask every few seconds.
 create function watch() returns table (metric text, label text, value float8)
 language sql stable security definer set search_path = pg_catalog, pg_temp
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set enable_bitmapscan = off
+set enable_sort = off set jit = off
 as $$
 	with recursive queue (name, place) as (
 		(select r.queue, 1 from wiggle.wf_ready r order by r.queue limit 1)

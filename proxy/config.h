@@ -118,6 +118,7 @@ struct config
 	int64_t		max_request_conn_bytes; /* WIGGLE_MAX_REQUEST_CONN_BYTES: waiting per connection */
 	int64_t		max_unsent_conn_bytes;	/* WIGGLE_MAX_UNSENT_CONN_BYTES */
 	int64_t		max_unsent_bytes;	/* WIGGLE_MAX_UNSENT_BYTES: process */
+	int64_t		memory_limit_bytes; /* WIGGLE_MEMORY_LIMIT_BYTES; 0 = the control group's */
 	int64_t		memory_shedding;	/* WIGGLE_MEMORY_SHEDDING_ENABLED */
 	int64_t		memory_threshold;	/* WIGGLE_MEMORY_THRESHOLD: thousandths */
 	int64_t		memory_reject_ratio;	/* WIGGLE_MEMORY_REJECT_RATIO: thousandths */

@@ -19,6 +19,7 @@
 #include "h2.h"
 #include "log.h"
 #include "metrics.h"
+#include "pressure.h"
 #include "tls_server.h"
 
 #define READ_BYTES			65536
@@ -65,6 +66,7 @@ conn_unsent_add(struct conn *conn, size_t n)
 		conn->unsent += n;
 	unsent_total += n;
 	metric_set(unsent_gauge, (int64_t) unsent_total);
+	pressure_held(PRESSURE_UNSENT, unsent_total);
 }
 
 void
@@ -78,6 +80,7 @@ conn_unsent_taken(struct conn *conn, size_t n)
 			conn->progress_at = loop_now();
 	}
 	metric_set(unsent_gauge, (int64_t) unsent_total);
+	pressure_held(PRESSURE_UNSENT, unsent_total);
 }
 
 void

@@ -32,6 +32,9 @@
 #define QUEUE_PATIENCE_MS	10000
 #define SWEEP_MS			250
 
+/* The last quarter of the queue is kept for what settles tasks and holds leases. */
+#define LANE_CROWDED		3
+
 #define LOCK_TIMEOUT		"5000"
 #define STATEMENT_TIMEOUT	"20000"
 
@@ -123,12 +126,25 @@ dequeue(struct lane *lane)
 	return item;
 }
 
+/* Over so many quarters of its bounds, with so many bytes more? */
+static bool
+is_filled(const struct lane *lane, int quarters, size_t bytes)
+{
+	return lane->queue.n >= config.lane_queue_items * quarters / 4 ||
+		(lane->queue.n > 0 && lane->queue.bytes + bytes > (size_t) config.lane_queue_bytes / 4 * (size_t) quarters);
+}
+
+bool
+lane_crowded(const struct lane *lane)
+{
+	return is_filled(lane, LANE_CROWDED, 0);
+}
+
 bool
 lane_submit(struct lane *lane, struct item *item)
 {
 	item->bytes = item_measure(item);
-	if (lane->queue.n >= config.lane_queue_items ||
-		(lane->queue.n > 0 && lane->queue.bytes + item->bytes > (size_t) config.lane_queue_bytes))
+	if (is_filled(lane, item->kind == ITEM_START ? LANE_CROWDED : 4, item->bytes))
 		return false;
 	item->since = loop_now();
 	item->unknown = false;

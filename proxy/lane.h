@@ -43,6 +43,9 @@ extern bool lane_prompt(const struct lane *lane);
 /* Up, or down for so short a time that waiting for it is sensible. */
 extern bool lane_usable(const struct lane *lane);
 
+/* Its queue is so long that starts are refused, which leaves room for what settles tasks. */
+extern bool lane_crowded(const struct lane *lane);
+
 /* Queue an item; false when it would pass the bounds on items or bytes. */
 extern bool lane_submit(struct lane *lane, struct item *item);
 

@@ -14,6 +14,7 @@
 #include "listener.h"
 #include "log.h"
 #include "loop.h"
+#include "pressure.h"
 #include "signals.h"
 #include "tls_server.h"
 #include "work.h"
@@ -122,6 +123,7 @@ main(int argc, char **argv)
 		log_error("tls", "%s", err.message);
 		return EXIT_SETTINGS;
 	}
+	pressure_start();
 	listener_setup();
 	conn_setup();
 	if (!work_start(on_opened, give_up, &err))

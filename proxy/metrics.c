@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stdlib.h>
 
 #include "metrics.h"
 
@@ -12,6 +13,10 @@ static const uint64_t bounds_us[METRIC_BUCKETS] = {
 	1000000, 2500000, 5000000, 10000000, 30000000, 60000000
 };
 
+#define WRITERS 4
+
+static void (*writers[WRITERS]) (struct buf *out);
+static int	nwriters;
 static struct metric *first;
 static struct metric **last = &first;
 
@@ -112,17 +117,51 @@ is_first_of_name(const struct metric *metric)
 }
 
 void
-metrics_write(struct buf *out)
+metrics_also(void (*write) (struct buf *out))
+{
+	if (nwriters == WRITERS)
+		abort();
+	writers[nwriters++] = write;
+}
+
+void
+metric_head(struct buf *out, enum metric_kind kind, const char *name, const char *help)
 {
 	static const char *const kinds[] = {"counter", "gauge", "histogram"};
 
+	buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kinds[kind]);
+}
+
+void
+metric_label(struct buf *out, const char *value)
+{
+	buf_byte(out, '"');
+	for (; *value != '\0'; value++)
+	{
+		if (*value == '\n')
+			buf_text(out, "\\n");
+		else
+		{
+			if (*value == '"' || *value == '\\')
+				buf_byte(out, '\\');
+			buf_byte(out, (uint8_t) *value);
+		}
+	}
+	buf_byte(out, '"');
+}
+
+void
+metrics_write(struct buf *out)
+{
 	for (const struct metric *m = first; m != NULL; m = m->next)
 	{
 		if (!is_first_of_name(m))
 			continue;
-		buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", m->name, m->help, m->name, kinds[m->kind]);
+		metric_head(out, m->kind, m->name, m->help);
 		for (const struct metric *same = m; same != NULL; same = same->next)
 			if (strcmp(same->name, m->name) == 0)
 				write_one(same, out);
 	}
+	for (int i = 0; i < nwriters; i++)
+		writers[i] (out);
 }

@@ -4,7 +4,8 @@
  *
  * Every metric is created once (at start, or when a shard or lane appears) and
  * lives as long as the process; callers keep the pointer. One thread uses them:
- * the loop. Names follow Prometheus: wiggle_proxy_<what>_<unit>[_total].
+ * the loop. Names follow Prometheus: wiggle_proxy_<what>_<unit>[_total], and wiggle_shard_…
+ * for what a shard has told.
  */
 #ifndef WIGGLE_PROXY_METRICS_H
 #define WIGGLE_PROXY_METRICS_H
@@ -57,6 +58,14 @@ metric_set(struct metric *metric, int64_t n)
 }
 
 extern void metric_observe(struct metric *metric, uint64_t micros);
+
+/*
+ * For numbers whose labels come and go: write adds whole families to each answer, each with
+ * metric_head() first. metric_label() writes a label's value with its quotes.
+ */
+extern void metrics_also(void (*write) (struct buf *out));
+extern void metric_head(struct buf *out, enum metric_kind kind, const char *name, const char *help);
+extern void metric_label(struct buf *out, const char *value);
 
 /* All of them in the Prometheus text format, metrics of one name together. */
 extern void metrics_write(struct buf *out);

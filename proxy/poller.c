@@ -27,6 +27,7 @@
 #include "metrics.h"
 #include "poll_place.h"
 #include "poller.h"
+#include "pressure.h"
 #include "random.h"
 #include "roster.h"
 #include "shard.h"
@@ -582,6 +583,25 @@ poller_detach(struct item *item)
 	place_poll(poll, ghost->slot);
 }
 
+/* What is claimed now would be done while reports and heartbeats cannot get through. */
+static bool
+all_crowded(void)
+{
+	bool		some = false;
+
+	for (int slot = 0; slot < shard_slots(); slot++)
+	{
+		const struct shard *shard = shard_by_slot(slot);
+
+		if (!shard_usable(shard) || shard_retired(shard))
+			continue;
+		if (!shard_crowded(shard))
+			return false;
+		some = true;
+	}
+	return some;
+}
+
 void
 poller_add(struct call *call, const struct poll_request *request)
 {
@@ -595,10 +615,16 @@ poller_add(struct call *call, const struct poll_request *request)
 		reply_empty(call, 0);
 		return;
 	}
-	if (total >= config.max_parked_polls)
+	if (pressure_sheds())
 	{
 		metric_add(shed, 1);
-		reply_empty(call, config.poll_retry_ms);
+		reply_empty(call, pressure_pause(config.memory_retry_ms));
+		return;
+	}
+	if (total >= config.max_parked_polls || all_crowded())
+	{
+		metric_add(shed, 1);
+		reply_empty(call, pressure_pause(config.poll_retry_ms));
 		return;
 	}
 	subscription = subscription_get(request->queues, request->nqueues, request->versions,
@@ -741,7 +767,7 @@ poller_start(void)
 	empty_claims = metric_counter("wiggle_proxy_empty_claims_total", NULL,
 								  "Claims that found nothing, by poll and shard.");
 	shed = metric_counter("wiggle_proxy_shed_polls_total", NULL,
-						  "Polls answered empty at once because too many are parked.");
+						  "Polls answered empty at once: too many are parked, memory is short, or calls queue up at every shard.");
 	drain_register(&hook);
 	deadline_set(&safety, loop_now() + SAFETY_MS, look_again);
 }

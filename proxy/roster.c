@@ -237,6 +237,20 @@ takes_version(const json_t *versions, const char *workflow, int64_t version)
 }
 
 bool
+roster_takes(const json_t *polls, const char *queue)
+{
+	size_t		i;
+	json_t	   *poll;
+
+	json_array_foreach(polls, i, poll)
+	{
+		if (takes_queue(json_object_get(poll, "queues"), queue))
+			return true;
+	}
+	return false;
+}
+
+bool
 roster_covers(const json_t *polls, const char *workflow, int64_t version, const char *queue)
 {
 	size_t		i;

@@ -27,6 +27,9 @@ extern int	roster_count(void);
  */
 extern json_t *roster_polls(void);
 
+/* Does any entry of such an array take tasks of this queue, of any version? */
+extern bool roster_takes(const json_t *polls, const char *queue);
+
 /*
  * Does any entry of such an array take tasks of this queue ("" = none) of this version?
  * What cannot be read covers nothing.

@@ -19,6 +19,7 @@
 #include "gather.h"
 #include "loop.h"
 #include "message.h"
+#include "pressure.h"
 #include "metrics.h"
 #include "rpc.h"
 #include "rpc_event.h"
@@ -402,7 +403,7 @@ shed(struct call *call, ProtobufCMessage *message)
 	Com__Wiggle__Proto__EventList reply = COM__WIGGLE__PROTO__EVENT_LIST__INIT;
 
 	protobuf_c_message_free_unpacked(message, NULL);
-	reply.retry_after_millis = drain_started() ? 0 : config.poll_retry_ms;
+	reply.retry_after_millis = drain_started() ? 0 : pressure_pause(config.poll_retry_ms);
 	message_reply(call, &reply.base);
 }
 
@@ -424,7 +425,7 @@ rpc_poll_events(struct call *call)
 		call_fail(call, GRPC_INVALID_ARGUMENT, "%s", err.message);
 		return;
 	}
-	if (drain_started() || total >= config.max_event_polls)
+	if (drain_started() || total >= config.max_event_polls || pressure_sheds())
 	{
 		shed(call, message);
 		return;

@@ -10,6 +10,7 @@
 #include "ids.h"
 #include "inquiry.h"
 #include "message.h"
+#include "pressure.h"
 #include "random.h"
 #include "router.h"
 #include "rpc.h"
@@ -106,6 +107,13 @@ rpc_start_instance(struct call *call)
 
 	if (message == NULL)
 		return;
+	if (pressure_sheds())
+	{
+		protobuf_c_message_free_unpacked(message, NULL);
+		pressure_shed_start();
+		call_fail(call, GRPC_UNAVAILABLE, "the server is short of memory; try again later");
+		return;
+	}
 	start = xcalloc(1, sizeof(*start));
 	pending_open(&start->pending, call, message);
 	if (!fill_start(start, &err))
@@ -134,6 +142,8 @@ rpc_start_instance(struct call *call)
 	submitted = shard_submit(shard, &start->item, router_hash(start->id, strlen(start->id)));
 	if (submitted == SUBMIT_OK)
 		return;
+	if (submitted == SUBMIT_FULL)
+		pressure_shed_start();
 	shard_refuse(shard, submitted, &refusal);
 	pending_refuse(&start->pending, &refusal);
 	free_start(start);

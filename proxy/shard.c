@@ -102,6 +102,15 @@ shard_claims(const struct shard *shard)
 }
 
 bool
+shard_crowded(const struct shard *shard)
+{
+	for (int i = 0; i < shard->active; i++)
+		if (!lane_crowded(shard->lanes[i]))
+			return false;
+	return true;
+}
+
+bool
 shard_takes(const struct shard *shard)
 {
 	return shard->entry->state == SHARD_ACTIVE && shard_claims(shard) && shard->definitions == DEFINITIONS_COMPLETE;

@@ -134,6 +134,9 @@ extern bool shard_usable(const struct shard *shard);
 /* Will a claim be answered soon: is its first lane up and prompt? */
 extern bool shard_claims(const struct shard *shard);
 
+/* Are all its lanes' queues so long that they take no more starts? */
+extern bool shard_crowded(const struct shard *shard);
+
 /* May new instances be minted there now: is it active, prompt, and has it what home has registered? */
 extern bool shard_takes(const struct shard *shard);
 

@@ -115,6 +115,7 @@ line_of(struct side_pool *pool, const struct question *question)
 			return &pool->lines[LINE_LOCKS];
 		case SQL_INSTANCES:
 		case SQL_SHARD_LOAD:
+		case SQL_WATCH:
 		case SQL_STEP_STATS:
 		case SQL_BACKLOG:
 			return &pool->lines[LINE_LISTS];

@@ -71,6 +71,7 @@ enum statement
 	SQL_PLACEMENT,				/* $1 generations */
 	SQL_OUTBOX,					/* $1 max, $2 shards */
 	SQL_OUTBOX_DONE,			/* $1 ids started, $2 ids to be given again later */
+	SQL_WATCH,					/* rows of enum watch_column */
 	SQL_SHARD_LOAD,				/* live, held, lag in ms, the extension's version */
 	SQL_SHARD_RETIRE,
 	SQL_INSTANCE_WORKFLOW,		/* $1 id */
@@ -197,6 +198,12 @@ enum stats_column
 enum backlog_column
 {
 	BACKLOG_WORKFLOW, BACKLOG_VERSION, BACKLOG_QUEUE, BACKLOG_READY, BACKLOG_OLDEST
+};
+
+/* Columns of SQL_WATCH, as text. */
+enum watch_column
+{
+	WATCH_METRIC, WATCH_LABEL, WATCH_VALUE
 };
 
 /* Columns of SQL_NODE_BEAT, as text. */

@@ -13,6 +13,7 @@
 #include "grpc_gzip.h"
 #include "h2.h"
 #include "metrics.h"
+#include "pressure.h"
 
 /* A request must be complete within this time of its headers. */
 #define RECEIVE_MS			60000
@@ -34,41 +35,68 @@
 
 static size_t request_bytes;	/* of all calls */
 
-static struct metric *outcomes[GRPC_UNAUTHENTICATED + 1];
 static struct metric *request_gauge;
 static struct metric *open_gauge;
-static struct
+
+/* What is counted of a method; NULL: of calls to none that there is. */
+static struct counted
 {
 	const struct method *method;
+	const char *name;			/* NULL: the entry is free */
 	struct metric *seconds;
-}			durations[METHODS];
+	struct metric *outcomes[GRPC_UNAUTHENTICATED + 1];
+}			counted[METHODS];
 
 /* ------------------------------------------------------------- accounting */
 
-static struct metric *
-duration_of(const struct method *method)
+static struct counted *
+counted_of(const struct method *method)
 {
 	char		labels[96];
 	int			i = 0;
 
-	while (i < METHODS - 1 && durations[i].method != NULL && durations[i].method != method)
+	while (i < METHODS - 1 && counted[i].name != NULL && counted[i].method != method)
 		i++;
-	if (durations[i].method != method)
+	if (counted[i].name == NULL)
 	{
-		snprintf(labels, sizeof(labels), "method=\"%s\"", method->name);
-		durations[i].method = method;
-		durations[i].seconds = metric_histogram("wiggle_proxy_call_seconds", labels,
-												"Time from a call's headers to its answer.");
+		counted[i].method = method;
+		counted[i].name = method != NULL ? method->name : "other";
+		snprintf(labels, sizeof(labels), "method=\"%s\"", counted[i].name);
+		if (method != NULL)
+			counted[i].seconds = metric_histogram("wiggle_proxy_call_seconds", labels,
+												  "Time from a call's headers to its answer.");
 	}
-	return durations[i].seconds;
+	return &counted[i];
+}
+
+static struct metric *
+outcome_of(struct counted *of, enum grpc_status status)
+{
+	static const char *const codes[] = {
+		"OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND",
+		"ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
+		"ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS",
+		"UNAUTHENTICATED"
+	};
+	char		labels[128];
+
+	if (of->outcomes[status] == NULL)
+	{
+		snprintf(labels, sizeof(labels), "method=\"%s\",code=\"%s\"", of->name, codes[status]);
+		of->outcomes[status] = metric_counter("wiggle_proxy_calls_total", labels,
+											  "Calls answered, or ended by the client (CANCELLED).");
+	}
+	return of->outcomes[status];
 }
 
 static void
 count_answer(const struct call *call)
 {
-	metric_add(outcomes[call->status], 1);
+	struct counted *of = counted_of(call->method);
+
+	metric_add(outcome_of(of, call->status), 1);
 	if (call->method != NULL && call->shape == METHOD_UNARY)
-		metric_observe(duration_of(call->method), uv_hrtime() / 1000 - call->started_us);
+		metric_observe(of->seconds, uv_hrtime() / 1000 - call->started_us);
 }
 
 static void
@@ -79,6 +107,7 @@ charge_body(struct call *call)
 	request_bytes += now - call->charged;
 	call->charged = now;
 	metric_set(request_gauge, (int64_t) request_bytes);
+	pressure_held(PRESSURE_REQUESTS, request_bytes);
 }
 
 /* Give back what was held from the client while too much of it waited. */
@@ -750,20 +779,6 @@ stream_request_bytes(void)
 void
 stream_setup(void)
 {
-	static const char *const codes[] = {
-		"OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND",
-		"ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
-		"ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS",
-		"UNAUTHENTICATED"
-	};
-	char		labels[48];
-
-	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
-	{
-		snprintf(labels, sizeof(labels), "code=\"%s\"", codes[i]);
-		outcomes[i] = metric_counter("wiggle_proxy_calls_total", labels,
-									 "Calls answered, or ended by the client (CANCELLED).");
-	}
 	request_gauge = metric_gauge("wiggle_proxy_request_bytes", NULL, "Request messages held in memory.");
 	open_gauge = metric_gauge("wiggle_proxy_streams", NULL, "Streams that are open.");
 }

@@ -23,6 +23,7 @@
 #include "setup.h"
 #include "shard.h"
 #include "shards.h"
+#include "watch.h"
 #include "work.h"
 
 /* How long a refused start waits for what the other shards have to say. */
@@ -162,6 +163,7 @@ work_start(void (*on_opened) (void), void (*on_failed) (const char *reason), str
 	poller_start();
 	member_start(decide_when_all_are_heard);
 	outbox_start();
+	watch_start();
 	rpc_event_start();
 	if (!shards_start(topology, on_serving, on_refused, err))
 		return false;

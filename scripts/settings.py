@@ -72,8 +72,14 @@ credential, calls in JSON need the same as by gRPC.
 | `/metrics` | the metrics below, in Prometheus' text format |
 | `/api/cluster` | this process and its parts as JSON; `wiggle cluster` lists the proxies |
 
-Metrics of lanes and wake-ups have the label `shard`, those of lanes `lane` too; those of calls `method` or `code`. Histograms
-are in seconds.
+Metrics of lanes and wake-ups have the label `shard`, those of lanes `lane` too; those of calls `method`, and `code`. Histograms
+are in seconds. `wiggle_shard_…` is what each shard tells when it is asked, every `WIGGLE_QUEUE_LAG_CHECK_INTERVAL_MILLIS`: one bounded
+question; a scrape waits for no database, and a shard that has not answered lately is shown by `wiggle_shard_up` alone. Every
+proxy shows all shards: take the maximum over them, not the sum. [deploy/grafana/wiggle.json](../deploy/grafana/wiggle.json) is a
+dashboard of them, [deploy/prometheus/wiggle-rules.yml](../deploy/prometheus/wiggle-rules.yml) has alerts.
+
+When the oldest ready task of a queue waits for longer than `WIGGLE_QUEUE_LAG_WARN_MILLIS`, the proxy that leads says so in its log,
+once, with whether a worker polls the queue, and once that it is over.
 
 | metric | kind | |
 | --- | --- | --- |
@@ -202,6 +208,9 @@ def metric_rows():
         for m in re.finditer(r"\bmetric_(counter|gauge|histogram)\(", source):
             name, _, text = arguments(source[m.end():])
             rows[string(name)] = (m.group(1), string(text))
+        for m in re.finditer(r"\bFAMILY\((?=\")", source):
+            _, kind, name, _, text = arguments(source[m.end():])
+            rows[string(name)] = (kind.removeprefix("METRIC_").lower(), string(text))
     return [(name, *rows[name]) for name in sorted(rows)]
 
 

@@ -339,7 +339,8 @@ class Vector(Feeds, ClientTest):
         held = [client.future("PollEvents", consumer=consumer, max=1, wait_millis=15000) for _ in range(2)]
         wait_for(lambda: "wiggle_proxy_event_polls 2" in proxy.http("/metrics")[1], 60, "two waiting polls")
         reply = client.call("PollEvents", consumer=consumer, max=1, wait_millis=15000)
-        self.assertEqual((list(reply.events), reply.retry_after_millis), ([], 321))
+        self.assertEqual(list(reply.events), [])
+        self.assertTrue(321 <= reply.retry_after_millis <= 642, reply.retry_after_millis)
         self.assertEqual(proxy.stop(), 0)
         for call in held:
             self.assertEqual(list(call.result().events), [], "a drain answers them empty")
