@@ -67,7 +67,7 @@ struct side_pool
 	int			most;			/* of the array */
 	struct question_line lines[LINES];
 	int			ahead;			/* quick ones sent since one of another line was */
-	int			unanswered;		/* queued and asked */
+	int			unanswered;		/* queued and asked, and somebody waits for the answer */
 	bool		stopped;
 	uint64_t	down_since;
 	struct deadline sweep;
@@ -80,7 +80,7 @@ static void
 answer(struct side_pool *pool, struct question *question, const PGresult *result,
 	   const struct refusal *refusal)
 {
-	pool->unanswered--;
+	pool->unanswered -= !question->unawaited;
 	if (result == NULL && pool->ops != NULL && question->may_lag)
 		pool->ops->elsewhere(pool->owner, question, refusal);
 	else
@@ -580,7 +580,7 @@ side_ask(struct side_pool *pool, struct question *question)
 	question->tries = 0;
 	question->since = loop_now();
 	append(line, question);
-	pool->unanswered++;
+	pool->unanswered += !question->unawaited;
 	arm_sweep(pool);
 	pump(pool);
 	return true;

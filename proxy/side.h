@@ -31,6 +31,7 @@ struct question
 	const char *params[QUESTION_MAX_PARAMS];	/* text, NULL = NULL */
 	bool		writes;			/* when its fate is unknown: INTERNAL, else UNAVAILABLE */
 	bool		once;			/* not to be asked again when its fate is unknown */
+	bool		unawaited;		/* nobody waits for the answer: the process may end without it */
 	bool		may_lag;		/* a replica may answer it */
 	int			tried_replicas; /* replicas.c's */
 	const char *told;			/* an XX000 that begins so is the engine's own text; NULL = none */

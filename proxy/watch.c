@@ -89,7 +89,6 @@ struct watch
 };
 
 static struct watch watches[SLOTS];
-static int	asking;				/* questions on their way */
 static struct deadline next_round;
 static struct metric *workers;
 
@@ -138,7 +137,6 @@ nodes_known(struct question *question, const PGresult *result, const struct refu
 	struct lag *lag = (struct lag *) question;
 
 	(void) refusal;
-	asking--;
 	lag->asking = false;
 	tell_lag(lag, result);
 	if (!lag->over)
@@ -157,11 +155,9 @@ begin_lag(struct watch *watch, const char *queue, double seconds)
 	lag->seconds = seconds;
 	lag->next = watch->lags;
 	watch->lags = lag;
-	lag->question = (struct question) {.statement = SQL_NODES, .done = nodes_known};
+	lag->question = (struct question) {.statement = SQL_NODES, .unawaited = true, .done = nodes_known};
 	lag->asking = shard_ask(shard_at(shard_topology()->home), &lag->question) == SUBMIT_OK;
-	if (lag->asking)
-		asking++;
-	else
+	if (!lag->asking)
 		tell_lag(lag, NULL);
 }
 
@@ -234,7 +230,6 @@ heard(struct question *question, const PGresult *result, const struct refusal *r
 {
 	struct watch *watch = (struct watch *) question;
 
-	asking--;
 	watch->asking = false;
 	if (result == NULL)
 	{
@@ -268,9 +263,8 @@ ask_all(struct deadline *deadline)
 		watch->slot = slot;
 		if (watch->asking || shard_retired(shard))
 			continue;
-		watch->question = (struct question) {.statement = SQL_WATCH, .done = heard};
+		watch->question = (struct question) {.statement = SQL_WATCH, .unawaited = true, .done = heard};
 		watch->asking = shard_ask(shard, &watch->question) == SUBMIT_OK;
-		asking += watch->asking;
 	}
 	metric_set(workers, roster_count());
 	deadline_set(deadline, loop_now() + (uint64_t) config.queue_lag_check_ms, ask_all);
@@ -336,12 +330,6 @@ begin_drain(void)
 	deadline_clear(&next_round);
 }
 
-static bool
-is_idle(void)
-{
-	return asking == 0;
-}
-
 static void
 stop(void)
 {
@@ -353,7 +341,7 @@ stop(void)
 void
 watch_start(void)
 {
-	static const struct drain_hook hook = {.name = "watch", .begin = begin_drain, .idle = is_idle, .stop = stop};
+	static const struct drain_hook hook = {.name = "watch", .begin = begin_drain, .stop = stop};
 
 	drain_register(&hook);
 	metrics_also(write_shards);
