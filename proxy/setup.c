@@ -21,6 +21,7 @@
 
 #define REFUSED_RETRY_MS	5000
 #define STEP_TIMEOUT_MS		60000
+#define STATEMENTS_BYTES	600
 #define REPEAT_MS			60000	/* the same failure to connect is logged so often */
 
 struct setup
@@ -250,28 +251,42 @@ tell_settings(struct setup *setup)
 	run(setup, config_pushed(&setup->settings) ? SQL_SETUP_SETTINGS : SQL_SETUP_UNLOCK);
 }
 
+/* The statements so far, which were done or are left to do (problem: why). */
+static void
+tell_statements(const struct setup *setup, const char *problem, struct buf *statements)
+{
+	if (statements->len == 0)
+		return;
+	if (problem == NULL)
+		log_info("setup", "shard %d: done: %s", setup->shard->entry->id, buf_cstr(statements));
+	else
+		log_warn("setup", "shard %d: settings of the database are not as given (%s); have an administrator run there: %s",
+				 setup->shard->entry->id, problem, buf_cstr(statements));
+	buf_reset(statements);
+}
+
 static void
 judge_settings(struct setup *setup, const PGresult *result)
 {
 	const char *problem = NULL;
-	struct buf	set = BUF_INIT;
+	struct buf	done = BUF_INIT;
 	struct buf	left = BUF_INIT;
 
 	for (int row = 0; row < PQntuples(result); row++)
 	{
-		bool		done = PQgetisnull(result, row, SETTINGS_PROBLEM);
-		struct buf *list = done ? &set : &left;
+		bool		is_done = PQgetisnull(result, row, SETTINGS_PROBLEM);
+		struct buf *list = is_done ? &done : &left;
 
+		/* a line of the log has room for so many */
+		if (list->len > STATEMENTS_BYTES)
+			tell_statements(setup, is_done ? NULL : problem, list);
 		buf_printf(list, "%s%s", list->len > 0 ? "; " : "", PQgetvalue(result, row, SETTINGS_STATEMENT));
-		if (!done && problem == NULL)
+		if (!is_done)
 			problem = PQgetvalue(result, row, SETTINGS_PROBLEM);
 	}
-	if (set.len > 0)
-		log_info("setup", "shard %d: done: %s", setup->shard->entry->id, buf_cstr(&set));
-	if (problem != NULL)
-		log_warn("setup", "shard %d: settings of the database are not as given (%s); have an administrator run there: %s",
-				 setup->shard->entry->id, problem, buf_cstr(&left));
-	buf_free(&set);
+	tell_statements(setup, NULL, &done);
+	tell_statements(setup, problem, &left);
+	buf_free(&done);
 	buf_free(&left);
 }
 
