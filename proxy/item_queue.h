@@ -7,7 +7,11 @@
 
 #include <stddef.h>
 
+#include "config.h"
 #include "item.h"
+
+/* The last quarter of a lane's queue is kept for what settles tasks and holds leases. */
+#define QUEUE_CROWDED 3
 
 struct item_queue
 {
@@ -46,6 +50,14 @@ queue_pop(struct item_queue *queue)
 	queue->bytes -= item->bytes;
 	item->next = NULL;
 	return item;
+}
+
+/* Over so many quarters of its bounds, with so many bytes more? */
+static inline bool
+queue_filled(const struct item_queue *queue, int quarters, size_t bytes)
+{
+	return queue->n >= config.lane_queue_items * quarters / 4 ||
+		(queue->n > 0 && queue->bytes + bytes > (size_t) config.lane_queue_bytes / 4 * (size_t) quarters);
 }
 
 #endif							/* WIGGLE_PROXY_ITEM_QUEUE_H */

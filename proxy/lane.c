@@ -32,16 +32,12 @@
 #define QUEUE_PATIENCE_MS	10000
 #define SWEEP_MS			250
 
-/* The last quarter of the queue is kept for what settles tasks and holds leases. */
-#define LANE_CROWDED		3
-
 #define LOCK_TIMEOUT		"5000"
 #define STATEMENT_TIMEOUT	"20000"
 
 /*
- * Once a batch has waited for a lock in vain, that patience is spent for a while:
- * otherwise each half with the culprit in it would wait as long again, and everybody
- * behind with it.
+ * Once a batch has waited for a lock in vain, that patience is spent for a while: otherwise
+ * each half with the culprit in it would wait as long again, and everybody behind with it.
  */
 #define IMPATIENT_MS		10000
 
@@ -126,25 +122,11 @@ dequeue(struct lane *lane)
 	return item;
 }
 
-/* Over so many quarters of its bounds, with so many bytes more? */
-static bool
-is_filled(const struct lane *lane, int quarters, size_t bytes)
-{
-	return lane->queue.n >= config.lane_queue_items * quarters / 4 ||
-		(lane->queue.n > 0 && lane->queue.bytes + bytes > (size_t) config.lane_queue_bytes / 4 * (size_t) quarters);
-}
-
-bool
-lane_crowded(const struct lane *lane)
-{
-	return is_filled(lane, LANE_CROWDED, 0);
-}
-
 bool
 lane_submit(struct lane *lane, struct item *item)
 {
 	item->bytes = item_measure(item);
-	if (is_filled(lane, item->kind == ITEM_START ? LANE_CROWDED : 4, item->bytes))
+	if (queue_filled(&lane->queue, item->kind == ITEM_START ? QUEUE_CROWDED : 4, item->bytes))
 		return false;
 	item->since = loop_now();
 	item->unknown = false;
@@ -174,8 +156,13 @@ lane_prompt(const struct lane *lane)
 bool
 lane_usable(const struct lane *lane)
 {
-	return lane->state != LANE_DOWN ||
-		(lane->down_since > 0 && loop_now() - lane->down_since < FRESH_PATIENCE_MS);
+	return lane->state != LANE_DOWN || (lane->down_since > 0 && loop_now() - lane->down_since < FRESH_PATIENCE_MS);
+}
+
+bool
+lane_crowded(const struct lane *lane)
+{
+	return queue_filled(&lane->queue, QUEUE_CROWDED, 0);
 }
 
 bool

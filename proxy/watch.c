@@ -51,11 +51,13 @@ static const struct family families[] = {
 		   "Transactions since the oldest snapshot, slot or prepared transaction: what it keeps from being vacuumed."),
 	FAMILY("oldest_snapshot", METRIC_GAUGE, "wiggle_shard_oldest_snapshot_seconds", NULL,
 		   "How long the oldest transaction with a snapshot has run."),
-	FAMILY("table_rows", METRIC_GAUGE, "wiggle_shard_table_rows", "table", "Live rows of a busy table, by the statistics."),
+	FAMILY("table_rows", METRIC_GAUGE, "wiggle_shard_table_rows", "table",
+		   "Live rows of a busy table, by the statistics."),
 	FAMILY("table_dead", METRIC_GAUGE, "wiggle_shard_table_dead_rows", "table", "Its dead rows."),
 	FAMILY("outbox_rows", METRIC_GAUGE, "wiggle_shard_outbox_instances", NULL,
 		   "Instances of schedules that wait to be started on another shard, counted up to 10000."),
-	FAMILY("outbox_oldest", METRIC_GAUGE, "wiggle_shard_outbox_oldest_seconds", NULL, "How long the oldest of them has waited."),
+	FAMILY("outbox_oldest", METRIC_GAUGE, "wiggle_shard_outbox_oldest_seconds", NULL,
+		   "How long the oldest of them has waited."),
 };
 
 struct number
