@@ -583,25 +583,6 @@ poller_detach(struct item *item)
 	place_poll(poll, ghost->slot);
 }
 
-/* What is claimed now would be done while reports and heartbeats cannot get through. */
-static bool
-all_crowded(void)
-{
-	bool		some = false;
-
-	for (int slot = 0; slot < shard_slots(); slot++)
-	{
-		const struct shard *shard = shard_by_slot(slot);
-
-		if (!shard_usable(shard) || shard_retired(shard))
-			continue;
-		if (!shard_crowded(shard))
-			return false;
-		some = true;
-	}
-	return some;
-}
-
 void
 poller_add(struct call *call, const struct poll_request *request)
 {
@@ -621,7 +602,7 @@ poller_add(struct call *call, const struct poll_request *request)
 		reply_empty(call, pressure_pause(config.memory_retry_ms));
 		return;
 	}
-	if (total >= config.max_parked_polls || all_crowded())
+	if (total >= config.max_parked_polls || shards_crowded())
 	{
 		metric_add(shed, 1);
 		reply_empty(call, pressure_pause(config.poll_retry_ms));

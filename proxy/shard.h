@@ -103,6 +103,9 @@ extern const struct shard *shard_twin(const struct shard *shard, const char *sys
  */
 extern struct shard *shard_for_instance(void);
 
+/* Do calls queue up at every shard that can be used? What is claimed now could hardly be reported. */
+extern bool shards_crowded(void);
+
 /* ---- one of them ---- */
 
 enum submit

@@ -71,6 +71,24 @@ takes(int index)
 	return shards[index] != NULL && shard_takes(shards[index]);
 }
 
+bool
+shards_crowded(void)
+{
+	bool		some = false;
+
+	for (int slot = 0; slot < shard_slots(); slot++)
+	{
+		const struct shard *shard = shard_by_slot(slot);
+
+		if (!shard_usable(shard) || shard_retired(shard))
+			continue;
+		if (!shard_crowded(shard))
+			return false;
+		some = true;
+	}
+	return some;
+}
+
 struct shard *
 shard_for_instance(void)
 {

@@ -48,6 +48,24 @@ shard_slots(void)
 }
 
 bool
+shards_crowded(void)
+{
+	return false;
+}
+
+bool
+pressure_sheds(void)
+{
+	return false;
+}
+
+int64_t
+pressure_pause(int64_t base_ms)
+{
+	return base_ms;
+}
+
+bool
 shard_claims(const struct shard *shard)
 {
 	return shard_answers[shard->slot];
