@@ -1357,7 +1357,7 @@ comment on function shard_load() is
 'Instances that have not ended, all that are not purged, and how long the oldest timer is overdue.';
 
 create function clock_stats() returns table (duty text, running boolean, passes bigint, errors bigint)
-language c volatile parallel restricted
+language c volatile parallel unsafe
 as 'MODULE_PATHNAME', 'wig_clock_stats';
 comment on function clock_stats() is
 'The clock worker of this database since the server''s start: is it running, passes of each duty, errors of all.';

@@ -60,42 +60,32 @@ config_foreign(config_foreign_fn tell, void *arg)
 	buf_free(&text);
 }
 
-/* The text without what stands between "//user:" and "@", or behind "password=". */
+/*
+ * The text without what stands between "//user:" and the last "@" before the next URL of a
+ * list, or behind "password=". Rather too much than a part of a password.
+ */
 static void
 write_veiled(const char *text, struct buf *out)
 {
-	static const char *const marks[] = {"password=", "PASSWORD="};
-
 	while (*text != '\0')
 	{
-		size_t		n = strcspn(text, "/pP");
+		const char *next = strncmp(text, "//", 2) == 0 ? strstr(text + 2, "://") : NULL;
+		size_t		len = next != NULL ? (size_t) (next - text) : strlen(text);
+		const char *at = strncmp(text, "//", 2) == 0 ? memrchr(text, '@', len) : NULL;
+		const char *colon = at != NULL ? memchr(text, ':', (size_t) (at - text)) : NULL;
 
-		buf_append(out, text, n);
-		text += n;
-		if (strncmp(text, "//", 2) == 0)
+		if (colon != NULL)
 		{
-			size_t		place = strcspn(text + 2, "/?, ");
-			const char *at = memrchr(text + 2, '@', place);
-			const char *colon = at == NULL ? NULL : memchr(text + 2, ':', (size_t) (at - text - 2));
-
-			n = colon != NULL ? (size_t) (colon - text) + 1 : 2;
-			buf_append(out, text, n);
-			text += n;
-			if (colon != NULL)
-			{
-				buf_text(out, "***");
-				text = at;
-			}
-			continue;
+			buf_append(out, text, (size_t) (colon - text) + 1);
+			buf_text(out, "***");
+			text = at;
 		}
-		for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
+		else if (strncasecmp(text, "password=", 9) == 0)
 		{
-			if (strncmp(text, marks[i], strlen(marks[i])) != 0)
-				continue;
 			buf_text(out, "password=***");
-			text += strcspn(text, "&, ");
+			text += strcspn(text, "&");
 		}
-		if (*text != '\0')
+		else
 			buf_byte(out, (uint8_t) *text++);
 	}
 }

@@ -259,6 +259,8 @@ values_without_secrets(void **state)
 	static const char *const secrets[][3] = {
 		{"WIGGLE_JDBC_URL", "postgresql://u:hunter2@h:5432/db?sslmode=require", "postgresql://u:***@h:5432/db?sslmode=require"},
 		{"WIGGLE_JDBC_URL", "jdbc:postgresql://h/db?user=u&password=hunter2&x=1", "jdbc:postgresql://h/db?user=u&password=***&x=1"},
+		{"WIGGLE_JDBC_URL", "postgresql://u:hunt/hunter2,x@h/db", "postgresql://u:***@h/db"},
+		{"WIGGLE_JDBC_URL", "jdbc:postgresql://h/db?PASSWORD=a,hunter2", "jdbc:postgresql://h/db?password=***"},
 		{"WIGGLE_JDBC_URL", "jdbc:postgresql://h/db", "jdbc:postgresql://h/db"},
 		{"WIGGLE_JDBC_REPLICA_URLS", "postgresql://u:hunter2@a/d,postgresql://u:hunter2@b/d", "postgresql://u:***@a/d,postgresql://u:***@b/d"},
 		{"WIGGLE_JDBC_PASSWORD", "hunter2", "***"},
