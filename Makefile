@@ -72,7 +72,7 @@ QUIET_SUB = $(MAKE) --no-print-directory
 .PHONY: all extension programs core proxy cli install install-extension \
 	install-programs uninstall clean help \
 	deps stage demo check check-unit check-sql check-isolation check-property check-tap \
-	check-client check-versions soak installcheck lint bench asan
+	check-client check-deploy check-images check-versions deb soak installcheck lint bench asan
 
 all: extension programs
 
@@ -101,6 +101,10 @@ install-programs: programs
 	$(if $(filter proxy,$(PROGRAMS)),install -m 755 build/wiggle-proxy '$(DESTDIR)$(PROGDIR)/')
 	$(if $(filter cli,$(PROGRAMS)),install -m 755 build/wiggle '$(DESTDIR)$(PROGDIR)/')
 
+# Debian packages in build/deb.
+deb: all
+	+@scripts/deb
+
 uninstall: need-server-headers
 	+@$(EXT_MAKE) uninstall
 	rm -f '$(DESTDIR)$(PROGDIR)/wiggle-proxy' '$(DESTDIR)$(PROGDIR)/wiggle'
@@ -120,7 +124,7 @@ demo:
 	+@scripts/stage >/dev/null
 	@scripts/as-user demo scripts/demo
 
-SUITES = unit sql isolation property tap client
+SUITES = unit sql isolation property tap client deploy
 
 check: all
 	+@scripts/check $(SUITES)
@@ -128,6 +132,10 @@ check: all
 # A suite alone builds only what it needs.
 $(addprefix check-,$(SUITES)): check-%:
 	+@scripts/check $*
+
+# The images' build steps, in place of a container engine; as root, and it takes minutes.
+check-images: deb
+	@scripts/images.py
 
 soak: all
 	+@scripts/check soak
@@ -179,8 +187,10 @@ help:
 ## make stage       a private PostgreSQL installation with all of it; prints where
 ## make install     install all (DESTDIR; PROGDIR=/usr/local/bin for the programs)
 ## make uninstall   take it away again
+## make deb         Debian packages of all of it, in build/deb
 ## make check       every test; also check-unit, check-sql, check-isolation,
-##                  check-property, check-tap, check-client
+##                  check-property, check-tap, check-client, check-deploy
+## make check-images  the steps of the Dockerfiles in a chroot (root, mmdebstrap)
 ## make soak        what takes half an hour: schedules in real time, many cancels
 ## make installcheck  SQL and isolation tests against a running server
 ## make check-versions  the extension's SQL and isolation tests on PostgreSQL 16 and 18

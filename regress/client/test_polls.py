@@ -6,7 +6,7 @@ import grpc
 
 import wiggle_pb2 as pb
 import world
-from harness import Proxy, topology
+from harness import Proxy, topology, wait_for
 from wigclient import Client, ClientTest, flow, fresh_name
 
 
@@ -19,6 +19,26 @@ class Polls(ClientTest):
         begin = time.monotonic()
         self.assertEqual(self.client.poll(fresh_name("empty"), wait=-5), [])
         self.assertLess(time.monotonic() - begin, 15)
+
+    def test_a_poll_too_many_is_told_when_to_come_again(self):
+        proxy = Proxy(world.AREA, topology(*world.shards), name="bounded-polls", WIGGLE_MAX_PARKED_POLLS=2,
+                      WIGGLE_POLL_RETRY_MILLIS=321).start()
+        self.addCleanup(proxy.stop)
+        client = Client(proxy.address)
+        self.addCleanup(client.close)
+        name = self.define("a")
+        held = [client.future("PollTasks", worker_id="h", queues=["nobody"], max=1, wait_millis=20000) for _ in range(2)]
+        wait_for(lambda: "wiggle_proxy_parked_polls 2" in proxy.http("/metrics")[1], 60, "two parked polls")
+        reply = client.call("PollTasks", worker_id="w", queues=[name], max=1, wait_millis=20000)
+        self.assertEqual(list(reply.tasks), [])
+        self.assertGreaterEqual(reply.retry_after_millis, 321)
+        self.assertIn("wiggle_proxy_shed_polls_total 1", proxy.http("/metrics")[1])
+        held.pop().cancel()
+        wait_for(lambda: "wiggle_proxy_parked_polls 1" in proxy.http("/metrics")[1], 60, "room")
+        parked = client.future("PollTasks", worker_id="w", queues=[name], max=1, wait_millis=20000)
+        wait_for(lambda: "wiggle_proxy_parked_polls 2" in proxy.http("/metrics")[1], 60, "the poll to be parked")
+        instance = client.start(name)
+        self.assertEqual([t.instance_id for t in parked.result().tasks], [instance])
 
     def test_a_parked_poll_is_woken_by_a_start(self):
         name = self.define("a")

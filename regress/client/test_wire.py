@@ -218,6 +218,13 @@ class Keepalive(WireTest):
         self.assertEqual(raw.goaways, [])
         self.assertNotIn(stream, raw.ended)
 
+    def test_a_wait_ends_before_whatever_is_between_loses_patience(self):
+        """Relays reset streams that are quiet for long; an hour is asked for, and the server's bound holds."""
+        self.own_proxy(WIGGLE_LONGPOLL_MAX_MILLIS=200)
+        fields, body = self.connect().call(request("PollTasks"), poll_message("nobody", HOUR))
+        self.assertEqual(fields["grpc-status"], OK)
+        self.assertEqual(body, EMPTY)
+
     def test_a_ping_for_each_reply_is_no_flood(self):
         raw = self.connect()
         for _ in range(3000):

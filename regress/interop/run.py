@@ -18,7 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TREE = os.path.abspath(os.path.join(HERE, "..", ".."))
 sys.path[:0] = [HERE, os.path.join(TREE, "regress", "client"), os.path.join(TREE, "scripts")]
 
-AREAS = ["reflection", "probe", "grpcio", "load", "http2", "python", "node", "go", "java", "cli"]
+AREAS = ["reflection", "probe", "grpcio", "load", "http2", "manifests", "python", "node", "go", "java", "cli"]
 
 from checks import SCENARIOS, Site, Skip, reported  # noqa: E402
 from harness import Proxy, topology  # noqa: E402

@@ -45,6 +45,9 @@ attempt python $pip install --quiet --no-deps --target "$dir/python" \
 # Wiggle's own Python client, with the grpcio that it asks for.
 attempt wiggle-client $pip install --quiet --target "$dir/wiggle-client" wiggle-client==0.1.1
 
+# The schemas of Kubernetes' releases.
+attempt kubernetes-validate $pip install --quiet --target "$dir/kubernetes-validate" kubernetes-validate==1.37.0
+
 # Node's gRPC.
 if command -v npm >/dev/null; then
 	attempt node npm install --silent --no-audit --no-fund --prefix "$dir/node" \

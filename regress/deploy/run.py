@@ -1,0 +1,364 @@
+#!/usr/bin/env python3
+"""What is deployed: packages, units, manifests, Dockerfiles, the compose file.
+
+run.py AREA. The packages of scripts/deb are unpacked over a copy of the private installation
+and run from there; the rest is read, and held against what the programs say of themselves.
+Ends with "deploy: N passed, N failed".
+"""
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+
+import yaml
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TREE = os.path.abspath(os.path.join(HERE, "..", ".."))
+AREA = os.path.abspath(sys.argv[1])
+sys.path[:0] = [os.path.join(TREE, "scripts")]
+
+from harness import Cluster, Proxy, topology  # noqa: E402
+
+
+def read(*path):
+    with open(os.path.join(TREE, *path), encoding="utf-8") as f:
+        return f.read()
+
+
+def run(*argv, status=0, **more):
+    done = subprocess.run(argv, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          check=False, **more)
+    assert done.returncode == status, "%s ended with %d, not %d:\n%s" % (" ".join(argv), done.returncode, status, done.stdout)
+    return done.stdout
+
+
+VERSION = run("wiggle-proxy", "--version").split()[1]
+HELP = run("wiggle-proxy", "--help")
+
+
+def setting(name):
+    """The default of one of the proxy's settings."""
+    return int(re.search(r"%s\n.*\n      default (\d+)" % name, HELP).group(1))
+
+
+GRACE = setting("WIGGLE_DRAIN_GRACE_MILLIS") / 1000
+PORTS = {setting("WIGGLE_PORT"): "grpc", setting("WIGGLE_DASHBOARD_PORT"): "http"}
+PACKAGES = {field.rsplit("/", 1)[1].split("_")[0]: field for field in glob.glob(os.path.join(TREE, "build", "deb", "*.deb"))}
+SERVER = next((name for name in PACKAGES if name.startswith("postgresql-")), None)
+
+
+class Packages(unittest.TestCase):
+    """Unpacked, in place of what the staged installation has of ours."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.prefix = os.path.join(AREA, "prefix")
+        shutil.copytree(os.environ["WIGGLE_PREFIX"], cls.prefix, symlinks=True)
+        for pattern in ("bin/wiggle*", "**/wiggle.so", "**/wiggle.control", "**/wiggle--*"):
+            for path in glob.glob(os.path.join(cls.prefix, pattern), recursive=True):
+                os.unlink(path)
+        for path in PACKAGES.values():
+            run("dpkg", "-x", path, cls.prefix)
+        inside = os.path.relpath(os.environ["WIGGLE_PGBIN"], os.environ["WIGGLE_PREFIX"])
+        os.environ["WIGGLE_PREFIX"], os.environ["WIGGLE_PGBIN"] = cls.prefix, os.path.join(cls.prefix, inside)
+        os.environ["PATH"] = ":".join([os.path.join(cls.prefix, "usr", "bin"), os.environ["WIGGLE_PGBIN"], "/usr/bin", "/bin"])
+
+    def field(self, package, name):
+        return run("dpkg-deb", "-f", PACKAGES[package], name).strip()
+
+    def test_there_are_three_of_one_version(self):
+        self.assertEqual(sorted(re.sub(r"\d+", "NN", name) for name in PACKAGES), ["postgresql-NN-wiggle", "wiggle-cli", "wiggle-proxy"])
+        for name in PACKAGES:
+            self.assertEqual(self.field(name, "Version"), VERSION, name)
+            self.assertEqual(self.field(name, "Package"), name)
+        self.assertIn("postgresql-%s," % re.search(r"\d+", SERVER).group(), self.field(SERVER, "Depends"))
+        self.assertEqual(self.field("wiggle-cli", "Conflicts"), "wiggle")
+
+    def test_their_files(self):
+        for name, path in PACKAGES.items():
+            for line in run("dpkg-deb", "-c", path).splitlines():
+                mode, owner, _, _, _, file = line.split()[:6]
+                self.assertEqual(owner, "root/root", line)
+                self.assertEqual(mode[5] + mode[8], "--", "somebody else may write it: " + line)
+                self.assertRegex(file, r"^\./($|usr/|usr/(bin|lib|share)/|lib/|lib/systemd/|etc/|etc/wiggle/)", name)
+            self.assertIn("./usr/share/doc/%s/copyright" % name, run("dpkg-deb", "-c", path))
+        self.assertEqual(run("dpkg-deb", "--ctrl-tarfile", PACKAGES["wiggle-proxy"], errors="replace").count("/etc/wiggle/proxy.env\n"), 1)
+        self.assertIn("-rw------- root/root", next(line for line in run("dpkg-deb", "-c", PACKAGES["wiggle-proxy"]).splitlines()
+                                                   if "proxy.env" in line))
+
+    def test_what_they_need_is_a_package_of_this_system(self):
+        for name in PACKAGES:
+            for package in re.findall(r"(?:^|, )([a-z0-9.+-]+)", self.field(name, "Depends")):
+                self.assertIn("installed", run("dpkg-query", "-W", "-f", "${Status}", package), "%s needs %s" % (name, package))
+
+    def test_they_work_together(self):
+        cluster = Cluster(os.path.join(AREA, "shard"), "fsync = off").start()
+        self.addCleanup(cluster.stop)
+        cluster.psql("create database wiggle", "postgres")
+        proxy = Proxy(AREA, topology(cluster)).start()
+        self.addCleanup(proxy.stop)
+        self.assertEqual(os.readlink("/proc/%d/exe" % proxy.process.pid), os.path.join(self.prefix, "usr", "bin", "wiggle-proxy"))
+        self.assertEqual(cluster.psql("select extversion from pg_extension where extname = 'wiggle'"), VERSION)
+        self.assertIn(VERSION, cluster.psql("select wiggle.version()"))
+        wiggle = ("wiggle", "--server", proxy.address)
+        run(*wiggle, "register", os.path.join(TREE, "examples", "order.yaml"))
+        worker = subprocess.Popen([*wiggle, "work", "-f", os.path.join(TREE, "examples", "worker.yaml")],
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(worker.wait)
+        self.addCleanup(worker.terminate)
+        order = read("examples", "orders.jsonl").splitlines()[0]
+        run(*wiggle, "start", "order", "--context", order, "--wait")
+
+
+class Units(unittest.TestCase):
+    def unit(self, name):
+        """Its settings, each a list."""
+        found = {}
+        for key, value in re.findall(r"^([A-Za-z]+)=(.*)$", read("deploy", "systemd", name), re.M):
+            found.setdefault(key, []).append(value)
+        return found
+
+    def test_systemd_accepts_them(self):
+        if shutil.which("systemd-analyze") is None:
+            self.skipTest("systemd is not installed here")
+        folder = os.path.join(AREA, "units")
+        os.makedirs(folder)
+        for name in ("wiggle-proxy.service", "wiggle-worker@.service"):
+            # the programs are where the packages put them, which is not here
+            text = read("deploy", "systemd", name).replace("/usr/bin/wiggle", shutil.which("wiggle"))
+            path = os.path.join(folder, name.replace("@.", "@a."))
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(text)
+            said = run("systemd-analyze", "verify", "--man=no", "--recursive-errors=no", path)
+            self.assertNotIn(os.path.basename(path), said)
+        run("systemd-analyze", "security", "--no-pager", "--offline=true", "--threshold=25",
+            os.path.join(folder, "wiggle-proxy.service"))
+
+    def test_a_drain_has_its_time(self):
+        for name, least in (("wiggle-proxy.service", GRACE), ("wiggle-worker@.service", 60)):
+            stop = self.unit(name)["TimeoutStopSec"][0]
+            seconds = int(re.match(r"\d+", stop).group()) * (60 if stop.endswith("min") else 1)
+            self.assertGreater(seconds, least, name)
+
+    def test_they_run_what_the_packages_hold(self):
+        for name, package in (("wiggle-proxy.service", "wiggle-proxy"), ("wiggle-worker@.service", "wiggle-cli")):
+            unit, files = self.unit(name), run("dpkg-deb", "-c", PACKAGES[package])
+            self.assertIn("." + unit["ExecStart"][0].split()[0] + "\n", files)
+            self.assertIn("/lib/systemd/system/" + name + "\n", files)
+        self.assertIn("./etc/wiggle/proxy.env\n", run("dpkg-deb", "-c", PACKAGES["wiggle-proxy"]))
+        self.assertEqual(self.unit("wiggle-proxy.service")["EnvironmentFile"], ["/etc/wiggle/proxy.env"])
+        self.assertEqual(self.unit("wiggle-proxy.service")["RestartPreventExitStatus"], ["2"])
+
+    def test_the_environment_file_is_one(self):
+        """Without its marks of a comment every line is a setting that the proxy takes."""
+        lines = re.findall(r"^#?(WIGGLE_\w+=.*)$", read("deploy", "systemd", "proxy.env"), re.M)
+        self.assertGreater(len(lines), 4)
+        self.assertEqual([line for line in read("deploy", "systemd", "proxy.env").splitlines()
+                          if line and not line.startswith("#")], [])
+
+
+class Names(unittest.TestCase):
+    def test_every_variable_exists(self):
+        known = set(re.findall(r"WIGGLE_[A-Z0-9_]+", HELP + run("wiggle", "--help") + run("wiggle", "work", "--help")))
+        files = ["docker-compose.yml", "docs/deploying.md"] + [os.path.relpath(path, TREE) for path in glob.glob(
+            os.path.join(TREE, "deploy", "**", "*"), recursive=True) if os.path.isfile(path)]
+        # Wiggle's own images have this one; ours names it where it says that there is no console.
+        known.add("WIGGLE_ROLE")
+        for file in files:
+            for name in re.findall(r"WIGGLE_[A-Z0-9_]+", read(file)):
+                self.assertIn(name, known, "%s names a setting that neither the proxy nor the command has" % file)
+
+    def test_every_image_has_one_name(self):
+        wanted = "pg-wiggle-proxy:" + VERSION
+        for file in ("docker-compose.yml", "deploy/proxy.Dockerfile", "deploy/kubernetes/profile-a.yaml",
+                     "deploy/kubernetes/profile-b.yaml", "docs/deploying.md"):
+            found = set(re.findall(r"pg-wiggle-proxy:\S+", read(file)))
+            self.assertEqual(found, {wanted}, file)
+
+
+class Dockerfiles(unittest.TestCase):
+    def last_stage(self, name):
+        return re.split(r"^FROM ", read("deploy", name), flags=re.M)[-1]
+
+    def installed(self, name):
+        return set(re.search(r"--no-install-recommends ((?:.|\\\n)*?)\n\t&&", self.last_stage(name)).group(1).replace("\\", " ").split())
+
+    def linked(self, *packages):
+        return {need for package in packages for need in re.findall(
+            r"(?:^|, )((?:lib|zlib)[a-z0-9.+-]+)", run("dpkg-deb", "-f", PACKAGES[package], "Depends"))} - {"libc6"}
+
+    def test_the_libraries_are_those_that_the_programs_need(self):
+        self.assertEqual(self.installed("proxy.Dockerfile") - {"ca-certificates"}, self.linked("wiggle-proxy", "wiggle-cli"))
+        self.assertEqual(self.installed("postgres.Dockerfile"), self.linked(SERVER))
+
+    def test_the_proxy_is_nobody(self):
+        self.assertRegex(self.last_stage("proxy.Dockerfile"), r"\nUSER 65534:65534\n(.*\n)*CMD \[\"wiggle-proxy\"\]")
+        self.assertIn("\nEXPOSE %d %d\n" % tuple(PORTS), self.last_stage("proxy.Dockerfile"))
+
+
+class Manifests(unittest.TestCase):
+    """By our own rules; "make interop" holds them against Kubernetes' schemas as well."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.profiles = {name: list(yaml.safe_load_all(read("deploy", "kubernetes", "profile-%s.yaml" % name))) for name in "ab"}
+
+    def one(self, profile, kind, name="wiggle"):
+        found = [d for d in self.profiles[profile] if d["kind"] == kind and d["metadata"]["name"] == name]
+        self.assertEqual(len(found), 1, "%s %s in profile %s" % (kind, name, profile))
+        return found[0]
+
+    def pods(self):
+        for profile in self.profiles:
+            deployment = self.one(profile, "Deployment")
+            yield profile, deployment, deployment["spec"]["template"]["spec"], deployment["spec"]["template"]["spec"]["containers"][0]
+
+    def test_ports_and_probes_agree_with_the_proxy(self):
+        for profile, _, pod, container in self.pods():
+            ports = {p["containerPort"]: p["name"] for p in container["ports"]}
+            self.assertEqual(ports, PORTS, profile)
+            probes = {"readinessProbe": "/readyz", "livenessProbe": "/healthz"}
+            for probe, path in probes.items():
+                self.assertEqual(container[probe]["httpGet"], {"path": path, "port": "http"}, profile)
+            for service in (d for d in self.profiles[profile] if d["kind"] == "Service"):
+                for port in service["spec"]["ports"]:
+                    self.assertEqual((PORTS[port["port"]], port["targetPort"]), (port["name"], port["name"]), profile)
+            sleep = int(container["lifecycle"]["preStop"]["exec"]["command"][1])
+            self.assertGreater(pod["terminationGracePeriodSeconds"], sleep + GRACE, profile)
+
+    def test_labels_select_the_pods(self):
+        for profile, deployment, _, _ in self.pods():
+            labels = deployment["spec"]["template"]["metadata"]["labels"]
+            selectors = [deployment["spec"]["selector"]["matchLabels"]]
+            selectors += [d["spec"]["selector"] for d in self.profiles[profile] if d["kind"] == "Service"]
+            selectors += [d["spec"]["selector"]["matchLabels"] for d in self.profiles[profile] if d["kind"] == "PodDisruptionBudget"]
+            for selector in selectors:
+                self.assertEqual(selector, labels, profile)
+
+    def test_how_many(self):
+        a, b = self.one("a", "Deployment")["spec"], self.one("b", "Deployment")["spec"]
+        self.assertEqual((a["replicas"], a["strategy"]), (1, {"type": "Recreate"}))
+        self.assertGreater(b["replicas"], self.one("b", "PodDisruptionBudget")["spec"]["minAvailable"])
+        self.assertLess(b["strategy"]["rollingUpdate"]["maxUnavailable"], b["replicas"])
+
+    def test_pods_are_locked_up(self):
+        for profile, _, pod, container in self.pods():
+            self.assertEqual(pod["automountServiceAccountToken"], False, profile)
+            self.assertEqual((pod["securityContext"]["runAsNonRoot"], pod["securityContext"]["runAsUser"]), (True, 65534))
+            self.assertEqual(pod["securityContext"]["seccompProfile"], {"type": "RuntimeDefault"})
+            self.assertEqual(container["securityContext"], {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
+                                                            "capabilities": {"drop": ["ALL"]}})
+            self.assertIn("memory", container["resources"]["limits"])
+
+    def test_what_is_mounted_and_referred_to_is_there(self):
+        page = read("docs", "deploying.md")
+        for profile, _, pod, container in self.pods():
+            volumes = {v["name"]: v for v in pod["volumes"]}
+            self.assertEqual(set(volumes), {m["name"] for m in container["volumeMounts"]}, profile)
+            secrets = [v["secret"]["secretName"] for v in volumes.values() if "secret" in v]
+            secrets += [e["valueFrom"]["secretKeyRef"]["name"] for e in container["env"] if "secretKeyRef" in e.get("valueFrom", {})]
+            for secret in secrets:
+                self.assertIn("create secret generic %s " % secret, page, "how to make the Secret")
+            for volume in volumes.values():
+                if "configMap" in volume:
+                    self.one(profile, "ConfigMap", volume["configMap"]["name"])
+            paths = re.findall(r"/etc/wiggle/[a-z./]+", json.dumps([self.profiles[profile]]))
+            mounts = tuple(m["mountPath"] for m in container["volumeMounts"])
+            self.assertEqual([p for p in paths if not p.startswith(mounts)], [], "paths outside the mounts")
+
+    def document_is_valid(self, text, variables):
+        env = {**os.environ, **{name: "x" for name in variables}}
+        self.assertEqual(set(re.findall(r"\$\{(\w+)\}", text)), set(variables))
+        run("wiggle", "topology", "check", text, env=env)
+
+    def test_the_topology_is_valid(self):
+        container = next(c for profile, _, _, c in self.pods() if profile == "b")
+        secret = [e["name"] for e in container["env"] if "secretKeyRef" in e.get("valueFrom", {})]
+        self.document_is_valid(self.one("b", "ConfigMap", "wiggle-topology")["data"]["topology.json"], secret)
+        named = next(e["value"] for e in container["env"] if e["name"] == "WIGGLE_STORAGE_TOPOLOGY")
+        self.assertEqual(named, "/etc/wiggle/topology/topology.json")
+
+    def test_the_seed_s_settings_are_here_under_their_names(self):
+        for profile, _, _, container in self.pods():
+            names = {e["name"] for e in container["env"]}
+            self.assertLessEqual({"WIGGLE_NODE_NAME", "WIGGLE_JDBC_USER", "WIGGLE_JDBC_PASSWORD"}, names, profile)
+            self.assertEqual(len(names & {"WIGGLE_JDBC_URL", "WIGGLE_STORAGE_TOPOLOGY"}), 1, profile)
+
+
+class Compose(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.file = yaml.safe_load(read("docker-compose.yml"))
+        cls.services = cls.file["services"]
+
+    def test_services_and_what_they_refer_to(self):
+        self.assertEqual(set(self.services), {"shard0", "shard1", "proxy1", "proxy2", "wiggle", "worker"})
+        for name, service in self.services.items():
+            for other in service.get("depends_on", ()):
+                self.assertIn(other, self.services, name)
+            if "build" in service:
+                self.assertTrue(os.path.exists(os.path.join(TREE, service["build"]["dockerfile"])), name)
+            for volume in service.get("volumes", ()):
+                source = volume.split(":")[0]
+                self.assertTrue(source in self.file["volumes"] or os.path.exists(os.path.join(TREE, source)), volume)
+
+    def test_the_proxies(self):
+        for name in ("proxy1", "proxy2"):
+            service = self.services[name]
+            self.assertEqual((service["read_only"], service["cap_drop"]), (True, ["ALL"]))
+            self.assertGreater(int(service["stop_grace_period"].rstrip("s")), GRACE)
+            text = service["environment"]["WIGGLE_STORAGE_TOPOLOGY"].replace("$${", "${")
+            Manifests.document_is_valid(self, text, ["WIGGLE_JDBC_USER", "WIGGLE_JDBC_PASSWORD"])
+            for shard in json.loads(text)["shards"]:
+                host, port, database = re.match(r"jdbc:postgresql://(\w+):(\d+)/(\w+)", shard["primary"]["url"]).groups()
+                self.assertEqual((port, database), ("5432", self.services[host]["environment"]["POSTGRES_DB"]))
+
+    def test_the_balancer(self):
+        config = read("deploy", "haproxy.cfg")
+        self.assertEqual(re.findall(r"server \w+ (\w+):(\d+)", config), [("proxy1", "8080"), ("proxy2", "8080")])
+        self.assertIn("httpchk GET /readyz", config)
+        self.assertIn("check port 8090", config)
+        if shutil.which("haproxy"):
+            run("haproxy", "-c", "-f", os.path.join(TREE, "deploy", "haproxy.cfg"))
+
+    def test_the_engine_reads_it(self):
+        if shutil.which("docker") is None or subprocess.run(
+                ["docker", "compose", "version"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode:
+            self.skipTest("docker compose is not installed here")
+        run("docker", "compose", "-f", os.path.join(TREE, "docker-compose.yml"), "config", "--quiet")
+
+
+class Page(unittest.TestCase):
+    def test_every_test_that_the_mapping_names_exists(self):
+        """docs/seeds*.md: `test_name` or `Class.test_name`, and files by their path."""
+        sources = "".join(read(os.path.relpath(path, TREE)) for path in glob.glob(
+            os.path.join(TREE, "regress", "**", "*"), recursive=True) if path.endswith((".py", ".c", ".pl")))
+        pages = glob.glob(os.path.join(TREE, "docs", "seeds*.md"))
+        self.assertTrue(pages)
+        for page in pages:
+            with open(page, encoding="utf-8") as f:
+                text = f.read()
+            for name in re.findall(r"`(?:\w+\.)?(test_\w+)`", text):
+                self.assertRegex(sources, r"\bdef %s\(" % name, "%s names a test that is not there" % os.path.basename(page))
+            for path in re.findall(r"`((?:regress|sql|deploy|scripts|docs|examples|bench)/[\w./@-]+)`", text):
+                self.assertTrue(os.path.exists(os.path.join(TREE, path)), "%s names %s" % (os.path.basename(page), path))
+
+
+def main():
+    suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
+    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(suite)
+    for test, reason in result.skipped:
+        print("skipped: %s: %s" % (test.id(), reason))
+    failed = len({getattr(test, "test_case", test).id() for test, _ in result.failures + result.errors})
+    if not result.wasSuccessful():
+        failed = max(failed, 1)
+    print("deploy: %d passed, %d failed" % (max(result.testsRun - failed - len(result.skipped), 0), failed))
+    sys.exit(0 if result.wasSuccessful() and result.testsRun > 0 else 1)
+
+
+if __name__ == "__main__":
+    main()
