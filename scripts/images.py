@@ -155,10 +155,11 @@ def works(area, database, proxy):
 
 
 def packages(builder):
-    """The packages of "make deb", installed and taken away again by apt."""
+    """The packages of "make deb": no error by lintian; installed and taken away again by apt."""
     root = os.path.join(builder.area, "packages")
     run("cp", "-a", builder.base, root)
     shutil.copytree(os.path.join(ROOT, "build", "deb"), os.path.join(root, "deb"))
+    run(*within(root, "sh", "-ec", "apt-get install -qq -y --no-install-recommends lintian; lintian --allow-root --fail-on error /deb/*.deb"))
     run(*within(root, "sh", "-ec", "apt-get install -qq -y --no-install-recommends /deb/*.deb; wiggle-proxy --version; wiggle --version; "
                 "test -f /usr/lib/postgresql/%s/lib/wiggle.so; test -f /lib/systemd/system/wiggle-proxy.service; "
                 "apt-get purge -qq -y wiggle-proxy wiggle-cli; test ! -e /etc/wiggle" % POSTGRES))
