@@ -1,6 +1,6 @@
 # PostgreSQL with the extension, built from this checkout:
 #   docker build -f deploy/postgres.Dockerfile -t pg-wiggle-postgres:16 --build-arg PG=16 .
-# PG: 15, 16 or 17. For CloudNativePG, whose operator brings its own entry point and user:
+# PG: 15 to 18. For CloudNativePG, whose operator brings its own entry point and user:
 #   docker build -f deploy/postgres.Dockerfile -t pg-wiggle-cnpg:16 --build-arg PG=16 \
 #     --build-arg BASE=ghcr.io/cloudnative-pg/postgresql:16-bookworm --build-arg RUN_AS=26 .
 ARG PG=16
