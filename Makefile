@@ -16,7 +16,7 @@ endif
 REGRESS = 00_helpers 01_install 02_definitions 03_validation 04_start 05_context \
 	06_steps 07_poll 08_retry 09_leases 10_sleep 11_cancel 12_loops 13_report 14_batch \
 	15_handoff 16_transitions 17_lists 18_shard 19_guards 20_subtransactions \
-	21_administrator 22_messages 23_forks 24_foreach 25_shared 26_branches 27_signals 28_subworkflows 29_cascades 30_sagas 31_events 32_schedules 33_cron 34_retention 35_grouped 36_local 37_reading 38_poison 39_registry 40_auth 41_sweep
+	21_administrator 22_messages 23_forks 24_foreach 25_shared 26_branches 27_signals 28_subworkflows 29_cascades 30_sagas 31_events 32_schedules 33_cron 34_retention 35_grouped 36_local 37_reading 38_poison 39_registry 40_auth 42_shares 41_sweep
 # Isolation specs of regress/isolation/specs.
 ISOLATION = claim_claim claim_cancel claim_expire report_expire report_cancel heartbeat_report \
 	start_start register_register batch_crossing old_snapshot graph_other_session \
@@ -28,7 +28,7 @@ EXT_SRCS = $(addprefix extension/,$(addsuffix .c, \
 	graph transition loops \
 	instance scope token view ready lease timer comp_log \
 	work event mint ending fork drive subflow task step_io start report signal_instance cancel claim \
-	expire resting schedule retention batch \
+	expire leftover resting schedule retention batch \
 	pass clock_worker launcher lifecycle \
 	api api_definition api_instance api_task api_batch api_schedule api_cluster))
 
@@ -40,7 +40,7 @@ DATA = $(wildcard extension/wiggle--*.sql)
 MODULE_big = wiggle
 
 CORE_SRCS = $(addprefix core/,$(addsuffix .c, \
-	error arena textbuf ids jsontext jsonmerge nearest retry cron \
+	error arena textbuf ids bucket jsontext jsonmerge nearest retry cron \
 	definition definition_check definition_decode definition_write \
 	flow flow_hint flow_json flow_node flow_tree flow_value flow_write))
 OBJS = $(patsubst %.c,build/obj/pg/%.o,$(EXT_SRCS) $(CORE_SRCS))

@@ -303,6 +303,8 @@ wig_batch(PG_FUNCTION_ARGS)
 
 	work = wig_work_begin(batch.npolls > 0);
 	results.work = work;
+	if (batch.divided)
+		wig_mark_divided(work->now);
 	do_starts(work, &batch, &results);
 	do_ops(work, &batch, &results);
 	do_polls(work, &batch, &results);

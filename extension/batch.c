@@ -315,6 +315,38 @@ unpack_polls(const NullableDatum *arg, WigBatch *batch)
 		length_error("polls");
 }
 
+/* Shares are those of all polls that are listed. */
+static void
+unpack_shares(const NullableDatum *arg, WigBatch *batch)
+{
+	Column		c[4];
+	WigShare   *shares;
+
+	if (!read_family(arg, c, 4))
+		return;
+	check_lengths("shares", c, 1, 4);
+	shares = palloc(sizeof(WigShare) * (c[1].n + 1));
+	for (int i = 0; i < c[1].n; i++)
+	{
+		shares[i] = (WigShare) {get_text(&c[1], i), get_int4(&c[2], i), get_int4(&c[3], i)};
+		if (shares[i].start < 0 || shares[i].end < shares[i].start || shares[i].end > WIG_BUCKETS)
+			ereport(ERROR,
+					(errcode(ERRCODE_WIG_INVALID),
+					 errmsg("a share of [%d, %d) is none of %d buckets", shares[i].start, shares[i].end,
+							WIG_BUCKETS)));
+	}
+	for (int i = 0; i < c[0].n; i++)
+	{
+		int			poll = get_int4(&c[0], i);
+
+		if (poll < 0 || poll >= batch->npolls)
+			length_error("shares");
+		batch->polls[poll].shares = shares;
+		batch->polls[poll].nshares = c[1].n;
+	}
+	batch->divided = true;
+}
+
 void
 wig_batch_unpack(const NullableDatum *families, WigBatch *batch)
 {
@@ -325,4 +357,5 @@ wig_batch_unpack(const NullableDatum *families, WigBatch *batch)
 	unpack_beats(&families[3], batch);
 	unpack_releases(&families[4], batch);
 	unpack_polls(&families[5], batch);
+	unpack_shares(&families[7], batch);
 }

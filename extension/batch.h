@@ -49,9 +49,10 @@ typedef struct WigBatch
 	int			nreleases;
 	WigPoll    *polls;
 	int			npolls;
+	bool		divided;		/* some polls look in shares only */
 } WigBatch;
 
-/* Unpack the seven composites. Raises WG400 when arrays of one family
+/* Unpack the eight composites. Raises WG400 when arrays of one family
  * differ in length or an index points outside. */
 extern void wig_batch_unpack(const NullableDatum *families, WigBatch *batch);
 

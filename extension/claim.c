@@ -16,11 +16,23 @@
 #include "lease.h"
 #include "ready.h"
 #include "view.h"
+#include "wake.h"
 
-/* One queue's cursor; polls without a version filter share it. */
+/*
+ * After so many tasks of others in a row a claim takes what comes: the members whose they
+ * are lag behind, and walking over them would cost more than it spares.
+ */
+#define OTHERS_IN_A_ROW 256
+
+/* One queue's cursor; polls of the same versions and of one share of it have it together. */
 typedef struct Source
 {
 	const char *queue;
+	const WigPoll *poll;		/* the first of them */
+	int			start;			/* buckets that may be taken */
+	int			end;
+	int			in_a_row;		/* tasks of others passed since the last one of these */
+	bool		others;			/* any was passed */
 	WigReadyCursor *cursor;
 } Source;
 
@@ -29,7 +41,7 @@ typedef struct Claim
 	WigWork    *work;
 	WigClaimedFn claimed;
 	void	   *arg;
-	List	   *shared;			/* of Source, for unfiltered polls */
+	List	   *sources;		/* of Source */
 	List	   *every;			/* names of all queues, read when first needed */
 	bool		every_known;
 	MemoryContext row;			/* of one delivered task */
@@ -97,26 +109,63 @@ wig_arm_names(const struct wig_node *node)
 	return PointerGetDatum(construct_array(names, node->narms, TEXTOID, -1, false, TYPALIGN_INT));
 }
 
-static Source *
-add_source(Claim *claim, List **sources, const char *queue)
+/* The share of a queue that the poll may look in. */
+static void
+find_share(const WigPoll *poll, const char *queue, Source *s)
 {
-	Source	   *s = palloc(sizeof(Source));
-
 	s->queue = queue;
-	s->cursor = wig_ready_open(claim->work->store, queue, claim->work->now);
-	*sources = lappend(*sources, s);
-	return s;
+	s->start = 0;
+	s->end = WIG_BUCKETS;
+
+	/* What is left over in a queue that shared memory does not remember would not be noticed. */
+	if (strlen(queue) > WIG_MAX_QUEUE)
+		return;
+	for (int i = 0; i < poll->nshares; i++)
+	{
+		const WigShare *share = &poll->shares[i];
+
+		if (share->queue != NULL ? strcmp(share->queue, queue) != 0 : poll->nqueues > 0)
+			continue;
+		s->start = share->start;
+		s->end = share->end;
+		if (share->queue != NULL)
+			return;
+	}
 }
 
-static Source *
-shared_source(Claim *claim, const char *queue)
+static bool
+same_versions(const WigPoll *a, const WigPoll *b)
 {
+	if (a->nversions != b->nversions)
+		return false;
+	for (int i = 0; i < a->nversions; i++)
+		if (a->versions[i].version != b->versions[i].version ||
+			strcmp(a->versions[i].workflow, b->versions[i].workflow) != 0)
+			return false;
+	return true;
+}
+
+/* The cursor over a queue of all polls that look for the same there. */
+static Source *
+source_for(Claim *claim, const WigPoll *poll, const char *queue)
+{
+	Source		wanted = {.poll = poll};
+	Source	   *s;
 	ListCell   *lc;
 
-	foreach(lc, claim->shared)
-		if (strcmp(((Source *) lfirst(lc))->queue, queue) == 0)
-			return (Source *) lfirst(lc);
-	return add_source(claim, &claim->shared, queue);
+	find_share(poll, queue, &wanted);
+	foreach(lc, claim->sources)
+	{
+		s = (Source *) lfirst(lc);
+		if (s->start == wanted.start && s->end == wanted.end && strcmp(s->queue, queue) == 0 &&
+			same_versions(s->poll, poll))
+			return s;
+	}
+	s = palloc(sizeof(Source));
+	*s = wanted;
+	s->cursor = wig_ready_open(claim->work->store, queue, claim->work->now);
+	claim->sources = lappend(claim->sources, s);
+	return s;
 }
 
 static bool
@@ -126,15 +175,6 @@ wants_queue(const WigPoll *poll, const char *queue)
 		return true;
 	for (int i = 0; i < poll->nqueues; i++)
 		if (strcmp(poll->queues[i], queue) == 0)
-			return true;
-	return false;
-}
-
-static bool
-named_before(const WigPoll *poll, int queue)
-{
-	for (int i = 0; i < queue; i++)
-		if (strcmp(poll->queues[i], poll->queues[queue]) == 0)
 			return true;
 	return false;
 }
@@ -153,19 +193,9 @@ sources_of(Claim *claim, const WigPoll *poll)
 	}
 	if (poll->nqueues == 0)
 		foreach(lc, claim->every)
-		{
-			if (poll->nversions > 0)
-				add_source(claim, &sources, (char *) lfirst(lc));
-			else
-				sources = lappend(sources, shared_source(claim, (char *) lfirst(lc)));
-		}
+			sources = lappend(sources, source_for(claim, poll, (char *) lfirst(lc)));
 	for (int i = 0; i < poll->nqueues; i++)
-	{
-		if (poll->nversions == 0)
-			sources = list_append_unique_ptr(sources, shared_source(claim, poll->queues[i]));
-		else if (!named_before(poll, i))
-			add_source(claim, &sources, poll->queues[i]);
-	}
+		sources = list_append_unique_ptr(sources, source_for(claim, poll, poll->queues[i]));
 	return sources;
 }
 
@@ -194,6 +224,22 @@ wants_definition(const WigPoll *poll, const int32 *ids, int32 definition_id)
 	return poll->nversions == 0;
 }
 
+/* Is the candidate one that the source may take? */
+static bool
+in_share(Source *s, int bucket)
+{
+	if (bucket >= s->start && bucket < s->end)
+	{
+		s->in_a_row = 0;
+		return true;
+	}
+	if (s->in_a_row == OTHERS_IN_A_ROW)
+		return true;
+	s->in_a_row++;
+	s->others = true;
+	return false;
+}
+
 /* The source whose candidate is the oldest that the poll wants, or NULL. */
 static Source *
 oldest_source(List *sources, const WigPoll *poll, const int32 *ids, WigKey *key)
@@ -204,20 +250,19 @@ oldest_source(List *sources, const WigPoll *poll, const int32 *ids, WigKey *key)
 	foreach(lc, sources)
 	{
 		Source	   *s = (Source *) lfirst(lc);
-		WigKey		candidate;
-		int32		definition_id;
+		WigCandidate candidate;
 
-		while (wig_ready_peek(s->cursor, &candidate, &definition_id))
+		while (wig_ready_peek(s->cursor, &candidate))
 		{
-			if (!wants_definition(poll, ids, definition_id))
+			if (!wants_definition(poll, ids, candidate.definition_id) || !in_share(s, candidate.bucket))
 			{
 				wig_ready_pass(s->cursor);
 				continue;
 			}
-			if (best == NULL || wig_key_cmp(candidate, *key) < 0)
+			if (best == NULL || wig_key_cmp(candidate.key, *key) < 0)
 			{
 				best = s;
-				*key = candidate;
+				*key = candidate.key;
 			}
 			break;
 		}
@@ -295,7 +340,7 @@ serve(Claim *claim, int poll_index, const WigPoll *poll)
 
 	while (left > 0)
 	{
-		WigKey		key;
+		WigKey		key = {0, 0};
 		Source	   *s = oldest_source(sources, poll, ids, &key);
 		WigPending *p = oldest_pending(claim, poll, ids);
 
@@ -311,10 +356,15 @@ serve(Claim *claim, int poll_index, const WigPoll *poll)
 		left--;
 	}
 
-	/* Cursors of a filtered poll are its own. */
-	if (poll->nversions > 0)
-		foreach(lc, sources)
-			wig_ready_close(((Source *) lfirst(lc))->cursor);
+	/* It could have done more: should others not take theirs, everybody is told. */
+	foreach(lc, sources)
+		if (left > 0 && ((Source *) lfirst(lc))->others)
+		{
+			TimestampTz at = claim->work->now + WIG_LEFTOVER_PAUSE_USECS;
+
+			wig_mark_watch(((Source *) lfirst(lc))->queue, at);
+			wig_wake_at(WIG_DEADLINE_LEFTOVER, at);
+		}
 }
 
 void
@@ -330,7 +380,7 @@ wig_claim(WigWork *work, const WigPoll *polls, const bool *skip, int npolls,
 	for (int i = 0; i < npolls; i++)
 		if (skip == NULL || !skip[i])
 			serve(&claim, i, &polls[i]);
-	foreach(lc, claim.shared)
+	foreach(lc, claim.sources)
 		wig_ready_close(((Source *) lfirst(lc))->cursor);
 	MemoryContextDelete(claim.row);
 }

@@ -16,6 +16,14 @@ typedef struct WigVersion
 	int32		version;
 } WigVersion;
 
+/* Of which tasks a poll may take those that are ready: by queue, a range of buckets. */
+typedef struct WigShare
+{
+	const char *queue;			/* NULL: every queue that is not listed, for a poll that names none */
+	int			start;
+	int			end;
+} WigShare;
+
 typedef struct WigPoll
 {
 	const char *owner;			/* "<worker id>#<nonce>" */
@@ -25,6 +33,8 @@ typedef struct WigPoll
 	int			nqueues;
 	const WigVersion *versions; /* none: every version */
 	int			nversions;
+	const WigShare *shares;		/* queues that are not listed: every bucket */
+	int			nshares;
 } WigPoll;
 
 /* Called for each task that was claimed, in claim order of its poll. */
@@ -38,7 +48,8 @@ extern bool wig_poll_check(const WigPoll *poll, WigRefusal *refusal);
 /*
  * Serve the polls in order (but those marked in skip[], which may be NULL), each
  * with up to max tasks, oldest instance first over all its queues. Never waits:
- * tokens that another claim is taking are left to it. Tokens that this unit minted are leased without becoming ready.
+ * tokens that another claim is taking are left to it. Tokens that this unit minted are leased
+ * without becoming ready, whatever their bucket: nobody else knows of them.
  */
 extern void wig_claim(WigWork *work, const WigPoll *polls, const bool *skip, int npolls,
 					  WigClaimedFn claimed, void *arg);

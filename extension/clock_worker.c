@@ -235,7 +235,8 @@ run_pass(int i)
 	return more;
 }
 
-static void
+/* True when something is to be looked for sooner than was known. */
+static bool
 announce(void)
 {
 	char	   *payload;
@@ -244,7 +245,7 @@ announce(void)
 	bool		events;
 
 	MemoryContextSwitchTo(pass_context);
-	queues = wig_mark_take_ready(&payload);
+	queues = wig_mark_take_ready(wig_now(), &payload);
 	events = pg_atomic_exchange_u32(&db->events_ready, 0) != 0;
 	if (queues || events)
 	{
@@ -257,6 +258,10 @@ announce(void)
 	}
 	MemoryContextSwitchTo(TopMemoryContext);
 	MemoryContextReset(pass_context);
+	if (!queues || !wig_mark_is_divided(wig_now()))
+		return false;
+	publish(WIG_DEADLINE_LEFTOVER, wig_now() + WIG_LEFTOVER_PAUSE_USECS);
+	return true;
 }
 
 static bool
@@ -447,7 +452,8 @@ serve(void)
 			{
 				if (TimestampDifferenceExceeds(notified_at, wig_monotonic(), NOTIFY_REST_MS))
 				{
-					announce();
+					if (announce())
+						sleep = 0;
 					notified_at = wig_monotonic();
 				}
 				else

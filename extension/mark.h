@@ -47,15 +47,38 @@ extern void wig_mark_note(const char *queue, WigKey key);
 /*
  * The queues that became ready since the last call, as a JSON array for the
  * notification ("*" when that is longer than a payload may be); false when
- * there is none. palloc'd.
+ * there is none. palloc'd. While proxies divide the tasks, an element is [name, bucket…]
+ * where only these became ready, and [name] where tasks are left over; what is
+ * announced then is watched from `now` on.
  */
-extern bool wig_mark_take_ready(char **payload);
+extern bool wig_mark_take_ready(TimestampTz now, char **payload);
+
+/* A batch came that divides the tasks: for a while from now on proxies are taken to do so. */
+extern void wig_mark_divided(TimestampTz now);
+extern bool wig_mark_is_divided(TimestampTz now);
+
+/*
+ * Tasks left over. A queue whose tasks were announced to some members only, or where a claim
+ * saw others' tasks and could have taken more, is looked at after a pause, and again after
+ * another: a task that is the oldest both times is announced to everybody.
+ */
+#define WIG_LEFTOVER_PAUSE_USECS	(50 * 1000)
+
+extern void wig_mark_watch(const char *queue, TimestampTz at);
+
+/* A queue to be looked at by now: its name (palloc'd) or NULL, and when the next one is. */
+extern char *wig_mark_next_watched(TimestampTz now, TimestampTz *next);
+
+/* What the look found: the oldest task, or NULL. Looked at again at `again`, if need be. True
+ * when it is left over; the clock worker is to announce it. */
+extern bool wig_mark_looked(const char *queue, const WigKey *oldest, TimestampTz again);
 
 /* Rows came or went without us: look from the lowest key everywhere, and announce
  * every queue. True when the clock worker was not yet told of any. */
 extern bool wig_mark_forget(void);
 
-/* Announce a queue; true when the clock worker was not yet told of any. */
-extern bool wig_mark_set_ready(const char *queue);
+/* Announce a queue, or those buckets of it when they are given; true when the clock worker
+ * was not yet told of any. */
+extern bool wig_mark_set_ready(const char *queue, const uint8 *buckets);
 
 #endif							/* WIGGLE_MARK_H */

@@ -11,6 +11,7 @@
 #include "expire.h"
 #include "guc.h"
 #include "lease.h"
+#include "leftover.h"
 #include "pass.h"
 #include "resting.h"
 #include "retention.h"
@@ -181,9 +182,16 @@ pass_retention(WigDuty *duty, TimestampTz now)
 	return wig_retention_purge(now, wig_clock_batch, &duty->next);
 }
 
+static bool
+pass_leftover(WigDuty *duty, TimestampTz now)
+{
+	return wig_leftover_look(now, wig_clock_batch, &duty->next);
+}
+
 const WigPass wig_passes[WIG_NPASSES] = {
 	{"firing timers", WIG_DEADLINE_TIMER, pass_timers},
 	{"expiring leases", WIG_DEADLINE_LEASE, pass_leases},
 	{"firing schedules", WIG_DEADLINE_SCHEDULE, pass_schedules},
 	{"purging what has ended", WIG_DEADLINE_RETENTION, pass_retention},
+	{"looking for tasks left over", WIG_DEADLINE_LEFTOVER, pass_leftover},
 };

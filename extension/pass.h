@@ -28,7 +28,7 @@ typedef struct WigPass
 	bool		(*run) (WigDuty *duty, TimestampTz now);
 } WigPass;
 
-#define WIG_NPASSES 4
+#define WIG_NPASSES 5
 extern const WigPass wig_passes[WIG_NPASSES];
 
 #endif							/* WIGGLE_PASS_H */

@@ -24,6 +24,7 @@ enum
 	READY_INSTANCE = 1,
 	READY_N,
 	READY_DEFINITION,
+	READY_BUCKET,
 	READY_QUEUE,
 	READY_NATTS = READY_QUEUE
 };
@@ -48,6 +49,7 @@ struct WigReadyCursor
 	bool		have;			/* row holds a candidate */
 	WigKey		key;
 	int32		definition_id;
+	int			bucket;
 
 	/* What the mark may rise to: nothing live was left behind below it. */
 	bool		left_behind;
@@ -57,7 +59,7 @@ struct WigReadyCursor
 };
 
 void
-wig_ready_insert(WigStore *store, const char *queue, WigKey key, int32 definition_id)
+wig_ready_insert(WigStore *store, const char *queue, WigKey key, int32 definition_id, int bucket)
 {
 	Datum		values[READY_NATTS];
 	bool		nulls[READY_NATTS] = {false};
@@ -65,11 +67,12 @@ wig_ready_insert(WigStore *store, const char *queue, WigKey key, int32 definitio
 	values[READY_INSTANCE - 1] = Int64GetDatum(key.instance);
 	values[READY_N - 1] = Int32GetDatum(key.n);
 	values[READY_DEFINITION - 1] = Int32GetDatum(definition_id);
+	values[READY_BUCKET - 1] = Int16GetDatum(bucket);
 	values[READY_QUEUE - 1] = CStringGetTextDatum(queue);
 	wig_store_insert(store, WIG_TABLE_READY, READY_NATTS, values, nulls);
 
 	/* After the index entry exists: a claim that walks now must not pass it unseen. */
-	wig_wake_ready(queue, key);
+	wig_wake_ready(queue, key, bucket);
 }
 
 bool
@@ -127,6 +130,7 @@ read_candidate(WigReadyCursor *c)
 	c->key.instance = DatumGetInt64(slot_getattr(c->row, READY_INSTANCE, &isnull));
 	c->key.n = DatumGetInt32(slot_getattr(c->row, READY_N, &isnull));
 	c->definition_id = DatumGetInt32(slot_getattr(c->row, READY_DEFINITION, &isnull));
+	c->bucket = DatumGetInt16(slot_getattr(c->row, READY_BUCKET, &isnull));
 	c->found = true;
 }
 
@@ -201,7 +205,7 @@ advance_walk(WigReadyCursor *c)
 }
 
 bool
-wig_ready_peek(WigReadyCursor *c, WigKey *key, int32 *definition_id)
+wig_ready_peek(WigReadyCursor *c, WigCandidate *candidate)
 {
 	if (!c->have && !c->ended)
 	{
@@ -210,8 +214,7 @@ wig_ready_peek(WigReadyCursor *c, WigKey *key, int32 *definition_id)
 	}
 	if (!c->have)
 		return false;
-	*key = c->key;
-	*definition_id = c->definition_id;
+	*candidate = (WigCandidate) {c->key, c->definition_id, c->bucket};
 	return true;
 }
 

@@ -19,7 +19,8 @@
 #include "store.h"
 
 /* Insert a row and announce its queue at commit. "" is the queue of nodes that name none. */
-extern void wig_ready_insert(WigStore *store, const char *queue, WigKey key, int32 definition_id);
+extern void wig_ready_insert(WigStore *store, const char *queue, WigKey key, int32 definition_id,
+							 int bucket);
 
 /* Delete a row under the instance's lock; false when a claim has taken it. */
 extern bool wig_ready_remove(WigStore *store, const char *queue, WigKey key);
@@ -32,8 +33,15 @@ typedef struct WigReadyCursor WigReadyCursor;
 
 extern WigReadyCursor *wig_ready_open(WigStore *store, const char *queue, TimestampTz now);
 
-/* False at the end; otherwise *key and *definition_id of the candidate. */
-extern bool wig_ready_peek(WigReadyCursor *cursor, WigKey *key, int32 *definition_id);
+typedef struct WigCandidate
+{
+	WigKey		key;
+	int32		definition_id;
+	int			bucket;
+} WigCandidate;
+
+/* The candidate; false at the end. */
+extern bool wig_ready_peek(WigReadyCursor *cursor, WigCandidate *candidate);
 
 /* Take the candidate: false when somebody else was faster. The cursor moves on. */
 extern bool wig_ready_take(WigReadyCursor *cursor);

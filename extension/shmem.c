@@ -95,6 +95,7 @@ shmem_startup(void)
 			pg_atomic_init_u64(&db->stopped_clock, 0);
 			pg_atomic_init_u32(&db->any_ready, 0);
 			pg_atomic_init_u32(&db->all_ready, 0);
+			pg_atomic_init_u64(&db->divided_until, 0);
 		}
 	}
 	LWLockRelease(AddinShmemInitLock);
@@ -167,6 +168,7 @@ reset_entry(WigDatabase *db, Oid oid)
 	pg_atomic_write_u64(&db->stopped_clock, 0);
 	pg_atomic_write_u32(&db->any_ready, 0);
 	pg_atomic_write_u32(&db->all_ready, 0);
+	pg_atomic_write_u64(&db->divided_until, 0);
 }
 
 void

@@ -23,6 +23,8 @@
 #include "storage/lwlock.h"
 #include "storage/spin.h"
 
+#include "bucket.h"
+
 /* Order of wf_ready inside a queue: oldest instance first. */
 typedef struct WigKey
 {
@@ -45,6 +47,12 @@ typedef struct WigQueue
 	uint16		name_len;
 	char		name[WIG_MAX_QUEUE];
 	bool		became_ready;	/* to be announced by the clock worker */
+	bool		anywhere;		/* in any bucket, not only those of buckets[] */
+	bool		left;			/* tasks are left over, to be announced to everybody */
+	bool		watching;		/* watched is the oldest task of the last look */
+	WigKey		watched;
+	TimestampTz watch_at;		/* when to look for tasks left over; 0: not */
+	uint8		buckets[WIG_BUCKETS / 8];	/* of what became ready */
 	WigKey		mark;
 	TimestampTz walked_at;		/* when a claim last looked from the lowest key */
 	uint64		last_note;		/* WigDatabase.notes at the last one: the oldest gives way */
@@ -61,6 +69,7 @@ typedef enum WigDeadline
 	WIG_DEADLINE_LEASE,
 	WIG_DEADLINE_SCHEDULE,
 	WIG_DEADLINE_RETENTION,
+	WIG_DEADLINE_LEFTOVER,
 	WIG_NDEADLINES
 } WigDeadline;
 
@@ -86,6 +95,7 @@ typedef struct WigDatabase
 	pg_atomic_uint64 stopped_clock; /* TimestampTz of a test's clock, 0 = runs */
 	pg_atomic_uint32 any_ready; /* some queue has became_ready set */
 	pg_atomic_uint32 all_ready; /* a queue without an entry became ready */
+	pg_atomic_uint64 divided_until; /* TimestampTz until which proxies are taken to divide the tasks */
 
 	LWLock		queue_lock;
 	uint64		notes;			/* insertions ever noted, of all queues */

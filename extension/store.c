@@ -455,6 +455,7 @@ delete_row(WigStore *store, WigTable table, ItemPointer tid, TupleTableSlot *row
 		case TM_Deleted:
 		case TM_Updated:
 		case TM_SelfModified:
+		case TM_Invisible:		/* by an earlier command of ours */
 			return false;
 		default:
 			elog(ERROR, "unexpected result of a delete on %s", table_names[table]);

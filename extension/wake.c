@@ -19,6 +19,7 @@ typedef struct Touched
 	int			nclaimed;
 	int			maxclaimed;
 	WigKey	   *claimed;		/* deleted rows, restored at abort */
+	uint8		buckets[WIG_BUCKETS / 8];	/* of the inserted rows */
 } Touched;
 
 /* State of the running transaction, in TopTransactionContext. */
@@ -55,9 +56,12 @@ touch(const char *queue)
 }
 
 void
-wig_wake_ready(const char *queue, WigKey key)
+wig_wake_ready(const char *queue, WigKey key, int bucket)
 {
-	touch(queue)->inserted = true;
+	Touched    *t = touch(queue);
+
+	t->inserted = true;
+	t->buckets[bucket / 8] |= 1 << bucket % 8;
 	wig_mark_note(queue, key);
 }
 
@@ -149,7 +153,7 @@ at_commit(void)
 		Touched    *t = (Touched *) lfirst(lc);
 
 		if (t->inserted)
-			poke |= wig_mark_set_ready(t->queue);
+			poke |= wig_mark_set_ready(t->queue, t->buckets);
 	}
 	if (appended && pg_atomic_exchange_u32(&wig_database()->events_ready, 1) == 0)
 		poke = true;
@@ -175,7 +179,7 @@ restore_claimed(void)
 		for (int i = 0; i < t->nclaimed; i++)
 			wig_mark_note(t->queue, t->claimed[i]);
 		if (t->nclaimed > 0)
-			poke |= wig_mark_set_ready(t->queue);
+			poke |= wig_mark_set_ready(t->queue, NULL);
 	}
 	if (poke)
 		wig_worker_poke(wig_database());

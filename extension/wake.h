@@ -18,7 +18,7 @@
 extern void wig_wake_init(void);
 
 /* This transaction inserted a row of wf_ready: note its key now, wake at commit. */
-extern void wig_wake_ready(const char *queue, WigKey key);
+extern void wig_wake_ready(const char *queue, WigKey key, int bucket);
 
 /* This transaction deleted a row of wf_ready: restore its key if it aborts. */
 extern void wig_wake_claimed(const char *queue, WigKey key);

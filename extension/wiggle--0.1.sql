@@ -102,11 +102,12 @@ create table wf_ready (
 	instance			bigint not null,
 	n					int not null,
 	definition			int not null,
+	bucket				smallint not null,
 	queue				text collate "C" not null,
 	primary key (queue, instance, n)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000,
 	autovacuum_vacuum_cost_delay = 0);
-comment on table wf_ready is 'Tokens that a worker may claim, in claim order: oldest instance first. Queue '''' is that of steps that name none.';
+comment on table wf_ready is 'Tokens that a worker may claim, in claim order: oldest instance first. Queue '''' is that of steps that name none. bucket: CRC-32 of the task''s id modulo 1000.';
 
 create table wf_lease (
 	instance			bigint not null,
@@ -199,9 +200,10 @@ create table wf_node (
 	first_heartbeat		timestamptz not null,
 	last_heartbeat		timestamptz not null,
 	workers				int not null,
-	polls				jsonb not null
+	polls				jsonb not null,
+	partition			boolean not null
 );
-comment on table wf_node is 'Proxies, on the home shard, and what their workers poll for.';
+comment on table wf_node is 'Proxies, on the home shard, and what their workers poll for. partition: whether it divides the tasks with others.';
 
 create table wf_auth_role (
 	name				text collate "C" not null primary key,
@@ -347,6 +349,7 @@ create type batch_polls as (
 	owners text[], maxes int4[], leases int8[], queue_poll int4[], queue_name text[],
 	version_poll int4[], version_workflow text[], version_number int4[]
 );
+create type batch_shares as (polls int4[], queues text[], starts int4[], ends int4[]);
 create type batch_result as (
 	op "char", item int4, code int4, message text, task_id text, instance_id text,
 	status text, expires_at int8, lease_owner text, workflow text, version int4,
@@ -591,11 +594,12 @@ comment on function heartbeat(text, text, interval) is
 'Moves the lease''s expiry to extend (default wiggle.default_lease) from now and returns it. Errors as complete().';
 
 create function batch(starts batch_starts, runs batch_runs, fails batch_fails, beats batch_beats,
-	releases batch_releases, polls batch_polls, events batch_events default null)
+	releases batch_releases, polls batch_polls, events batch_events default null,
+	shares batch_shares default null)
 	returns setof batch_result
 language c volatile parallel unsafe
 as 'MODULE_PATHNAME', 'wig_batch';
-comment on function batch(batch_starts, batch_runs, batch_fails, batch_beats, batch_releases, batch_polls, batch_events) is
+comment on function batch(batch_starts, batch_runs, batch_fails, batch_beats, batch_releases, batch_polls, batch_events, batch_shares) is
 'Not for applications: what a proxy''s lane sends, everything of one batch in one transaction. Refusals are rows (code, message), never errors. docs/batch.md describes the arrays.';
 
 create function report(runs jsonb) returns setof outcome
@@ -931,39 +935,68 @@ as $$
 $$;
 comment on function pending_signals() is 'Signals that instances wait for, oldest first.';
 
-create function node_beat(id text, name text, workers int, polls jsonb) returns void
-language sql volatile security definer set search_path = pg_catalog, pg_temp
+create function node_beat(id text, name text, workers int, polls jsonb, partition boolean default false,
+	out holder text, out heard timestamptz)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 as $$
+declare
+	now timestamptz := (wiggle.version()).now;
+	mine wiggle.wf_node;
+begin
+	select * into mine from wiggle.wf_node n where n.id = node_beat.id;
+	if partition and mine.partition is not true then
+		-- Of two that come under one name at the same moment the second sees the first.
+		lock table wiggle.wf_node in share row exclusive mode;
+		select n.id, n.last_heartbeat into holder, heard from wiggle.wf_node n
+		 where n.partition and n.name = node_beat.name and n.id <> node_beat.id
+		   and n.last_heartbeat > now - interval '60 s'
+		 order by n.last_heartbeat desc, n.id limit 1;
+	end if;
 	insert into wiggle.wf_node
-	values (id, name, (wiggle.version()).now, (wiggle.version()).now, workers, polls)
+	values (id, name, now, now, workers, polls, partition and holder is null)
 	on conflict on constraint wf_node_pkey do update
-	set name = excluded.name, last_heartbeat = excluded.last_heartbeat, workers = excluded.workers, polls = excluded.polls
-$$;
-comment on function node_beat(text, text, int, jsonb) is 'Not for applications: a proxy is alive.';
+	set name = excluded.name, last_heartbeat = excluded.last_heartbeat, workers = excluded.workers,
+		polls = excluded.polls, partition = excluded.partition;
+	-- Rarely: who takes which share changes with it.
+	if (mine.partition or partition) and ((mine.partition, mine.polls) is distinct from (partition and holder is null, polls)
+		or mine.last_heartbeat < now - interval '60 s') then
+		perform pg_notify('wiggle_members', '');
+	end if;
+end $$;
+comment on function node_beat(text, text, int, jsonb, boolean) is
+'Not for applications: a proxy is alive. One that is to divide the tasks with others does so only while no other that does bears its name; else holder is the other''s id, and heard its last heartbeat.';
 
 create function node_leave(id text) returns void
-language sql volatile security definer set search_path = pg_catalog, pg_temp
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 as $$
-	delete from wiggle.wf_node n
-	 where n.id = node_leave.id or n.last_heartbeat < (wiggle.version()).now - interval '1 hour'
-$$;
+declare
+	divided boolean;
+begin
+	delete from wiggle.wf_node n where n.last_heartbeat < (wiggle.version()).now - interval '1 hour' and n.id <> node_leave.id;
+	delete from wiggle.wf_node n where n.id = node_leave.id returning n.partition into divided;
+	if divided then
+		perform pg_notify('wiggle_members', '');
+	end if;
+end $$;
 comment on function node_leave(text) is 'Not for applications: a proxy stops.';
 
 create function nodes()
 returns table (id text, name text, first_heartbeat timestamptz, last_heartbeat timestamptz,
-	workers int, polls jsonb, alive boolean, leader boolean)
+	workers int, polls jsonb, alive boolean, leader boolean, partition boolean, member boolean)
 language sql stable security definer set search_path = pg_catalog, pg_temp
 as $$
 	with n as (
-		select m.*, m.last_heartbeat > (wiggle.version()).now - interval '15 s' as alive
+		select m.*, m.last_heartbeat > (wiggle.version()).now - interval '15 s' as alive,
+			   m.partition and m.last_heartbeat > (wiggle.version()).now - interval '60 s' as member
 		  from wiggle.wf_node m
 	)
 	select n.id, n.name, n.first_heartbeat, n.last_heartbeat, n.workers, n.polls, n.alive,
-		   n.alive and n.id = (select f.id from n f where f.alive order by f.first_heartbeat, f.id limit 1)
+		   n.alive and n.id = (select f.id from n f where f.alive order by f.first_heartbeat, f.id limit 1),
+		   n.partition, n.member
 	  from n order by n.first_heartbeat, n.id
 $$;
 comment on function nodes() is
-'Proxies of this cluster, longest-lived first; alive when heard from within 15 s. The leader is the longest-lived: a title, duties belong to each shard''s clock worker.';
+'Proxies of this cluster, longest-lived first; alive when heard from within 15 s. The leader is the longest-lived: a title, duties belong to each shard''s clock worker. member: takes its share of the tasks, since it divides them with others and was heard from within 60 s.';
 
 -- Authorization of the proxies' clients ----------------------------------------
 -- On the auth shard, which is home unless the topology says otherwise. Changes come one

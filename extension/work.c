@@ -8,6 +8,7 @@
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 
+#include "bucket.h"
 #include "clock.h"
 #include "ids.h"
 #include "ready.h"
@@ -32,7 +33,8 @@ wig_work_end(WigWork *work)
 		WigPending *p = &work->pending[i];
 
 		if (!p->settled)
-			wig_ready_insert(work->store, p->queue, p->key, p->inst.graph->definition_id);
+			wig_ready_insert(work->store, p->queue, p->key, p->inst.graph->definition_id,
+							 wig_task_bucket(&p->inst, p->key.n));
 	}
 	wig_store_close(work->store);
 	if (work->pending != NULL)
@@ -74,7 +76,7 @@ wig_work_offer(WigWork *work, const WigInstance *inst, const WigToken *token)
 
 	if (!work->deferring)
 	{
-		wig_ready_insert(work->store, queue, key, inst->graph->definition_id);
+		wig_ready_insert(work->store, queue, key, inst->graph->definition_id, wig_task_bucket(inst, key.n));
 		return;
 	}
 
@@ -138,12 +140,29 @@ wig_work_attempt(void (*action) (void *arg), void *arg)
 	return ok;
 }
 
+static int
+format_task_id(char buf[WIG_ID_MAX + 1], const WigInstance *inst, int32 n)
+{
+	int			len = wig_task_id_format(buf, inst->id, strlen(inst->id), n);
+
+	if (len < 0)
+		elog(ERROR, "instance id \"%s\" is not one of this engine", inst->id);
+	return len;
+}
+
 char *
 wig_task_id(const WigInstance *inst, int32 n)
 {
 	char		buf[WIG_ID_MAX + 1];
 
-	if (wig_task_id_format(buf, inst->id, strlen(inst->id), n) < 0)
-		elog(ERROR, "instance id \"%s\" is not one of this engine", inst->id);
+	format_task_id(buf, inst, n);
 	return pstrdup(buf);
+}
+
+int
+wig_task_bucket(const WigInstance *inst, int32 n)
+{
+	char		buf[WIG_ID_MAX + 1];
+
+	return wig_bucket(buf, format_task_id(buf, inst, n));
 }

@@ -81,4 +81,7 @@ extern const char *wig_node_queue(const struct wig_node *node);
 /* "tok.s0.…-3" of a token; palloc'd. */
 extern char *wig_task_id(const WigInstance *inst, int32 n);
 
+/* The bucket of that id. */
+extern int	wig_task_bucket(const WigInstance *inst, int32 n);
+
 #endif							/* WIGGLE_WORK_H */

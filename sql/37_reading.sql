@@ -82,7 +82,7 @@ select * from wiggle.backlog();
 select wiggle.node_beat('n1', 'first', 3, '[{"queues":["a"],"versions":[["stat",1]]}]');
 select wt.at(112);
 select wiggle.node_beat('n2', 'second', 0, '[]');
-select * from wiggle.nodes();
+select id, name, first_heartbeat, last_heartbeat, workers, polls, alive, leader, partition, member from wiggle.nodes();
 select wt.at(126), wiggle.node_beat('n2', 'second again', 1, '[]');
 select id, name, first_heartbeat, last_heartbeat, workers, alive, leader from wiggle.nodes();
 select wiggle.node_leave('n2'), wiggle.node_leave('nobody');
