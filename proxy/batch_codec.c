@@ -9,7 +9,9 @@
  * another shape is refused rather than misread.
  */
 #include <stdlib.h>
+#include <string.h>
 
+#include "fleet.h"
 #include "statement.h"
 
 #define OID_BOOL	16
@@ -275,6 +277,101 @@ encode_polls(struct buf *out, struct item *const *items, int n)
 #undef PAIRS
 }
 
+/* The names of queues whose shares are told; NULL stands for those that nobody names. */
+struct names
+{
+	const char **all;
+	int			n;
+	int			cap;
+};
+
+static void
+add_name(struct names *names, const char *name)
+{
+	int			start;
+	int			end;
+
+	if (!fleet_share(name, &start, &end))
+		return;
+	for (int i = 0; i < names->n; i++)
+	{
+		if (names->all[i] == name || (name != NULL && names->all[i] != NULL && strcmp(names->all[i], name) == 0))
+			return;
+	}
+	if (names->n == names->cap)
+	{
+		names->cap = names->cap == 0 ? 16 : names->cap * 2;
+		names->all = xrealloc(names->all, (size_t) names->cap * sizeof(*names->all));
+	}
+	names->all[names->n++] = name;
+}
+
+static void
+collect_names(struct names *names, struct item *const *items, int n)
+{
+	const char *const *last = NULL;
+
+	for (int i = 0; i < n; i++)
+	{
+		const struct item_poll *poll = &items[i]->poll;
+		int			nqueues;
+		const struct fleet_queue *queues;
+
+		/* polls that ask for the same have one list of queues */
+		if (!poll->narrow || (last != NULL && poll->queues == last))
+			continue;
+		last = poll->queues;
+		for (int j = 0; j < poll->nqueues; j++)
+			add_name(names, poll->queues[j]);
+		if (poll->nqueues > 0)
+			continue;
+		queues = fleet_queues(&nqueues);
+		for (int j = 0; j < nqueues; j++)
+			add_name(names, queues[j].name);
+		add_name(names, NULL);
+	}
+}
+
+/* Nothing is written when every poll takes what there is. */
+static void
+encode_shares(struct buf *out, struct item *const *polls, int n)
+{
+	struct names names = {NULL, 0, 0};
+	int			start = 0;
+	int			end = 0;
+	int			narrow = 0;
+	size_t		mark;
+
+	for (int i = 0; i < n; i++)
+		narrow += polls[i]->poll.narrow;
+	if (narrow == 0)
+		return;
+	collect_names(&names, polls, n);
+	buf_u32(out, 4);
+	mark = open_column(out, OID_INT4_ARRAY, narrow);
+	for (int i = 0; i < n; i++)
+	{
+		if (polls[i]->poll.narrow)
+			put_int4(out, i);
+	}
+	close_column(out, mark);
+
+#define NAMES(oid, put) \
+	mark = open_column(out, oid, names.n); \
+	for (int i = 0; i < names.n; i++) \
+	{ \
+		fleet_share(names.all[i], &start, &end); \
+		put; \
+	} \
+	close_column(out, mark)
+
+	NAMES(OID_TEXT_ARRAY, put_text(out, names.all[i]));
+	NAMES(OID_INT4_ARRAY, put_int4(out, start));
+	NAMES(OID_INT4_ARRAY, put_int4(out, end));
+#undef NAMES
+	free(names.all);
+}
+
 void
 batch_encode(struct batch_params *params, struct item *const *items, int nitems)
 {
@@ -289,6 +386,7 @@ batch_encode(struct batch_params *params, struct item *const *items, int nitems)
 	struct item **family = xmalloc(sizeof(*family) * (size_t) (nitems > 0 ? nitems : 1));
 
 	buf_reset(&params->family[BATCH_EVENTS]);
+	buf_reset(&params->family[BATCH_SHARES]);
 	for (int kind = 0; kind < ITEM_KINDS; kind++)
 	{
 		int			n = 0;
@@ -303,6 +401,8 @@ batch_encode(struct batch_params *params, struct item *const *items, int nitems)
 			encoders[kind] (&params->family[kind], family, n);
 		if (kind == ITEM_RUN)
 			encode_events(&params->family[BATCH_EVENTS], family, n);
+		if (kind == ITEM_POLL)
+			encode_shares(&params->family[BATCH_SHARES], family, n);
 	}
 	for (int i = 0; i < BATCH_PARAMS; i++)
 	{

@@ -41,6 +41,12 @@ enum migrate_only
 	MIGRATE_ONLY_TRUE
 };
 
+enum task_partitioning
+{
+	TASK_PARTITIONING_FALSE,
+	TASK_PARTITIONING_TRUE
+};
+
 struct config
 {
 	/* where to listen, who we are */
@@ -99,6 +105,7 @@ struct config
 	int64_t		queue_lag_check_ms; /* WIGGLE_QUEUE_LAG_CHECK_INTERVAL_MILLIS */
 	int64_t		queue_lag_warn_ms;	/* WIGGLE_QUEUE_LAG_WARN_MILLIS; 0 = no warnings */
 	int64_t		max_event_polls;	/* WIGGLE_MAX_EVENT_POLLS */
+	int64_t		task_partitioning;	/* WIGGLE_TASK_PARTITIONING: enum task_partitioning */
 
 	/* lanes */
 	int64_t		lanes_per_shard;	/* WIGGLE_LANES_PER_SHARD: at most */

@@ -103,10 +103,10 @@ write_missing(struct buf *out)
 }
 
 void
-health_write(struct buf *out, bool cluster)
+health_write(struct buf *out, void (*more) (struct buf *out))
 {
 	buf_byte(out, '{');
-	if (cluster)
+	if (more != NULL)
 	{
 		buf_text(out, "\"node\":");
 		buf_json(out, config.node_name);
@@ -125,5 +125,8 @@ health_write(struct buf *out, bool cluster)
 		buf_json(out, h->detail);
 		buf_byte(out, '}');
 	}
-	buf_text(out, "]}\n");
+	buf_byte(out, ']');
+	if (more != NULL)
+		more(out);
+	buf_text(out, "}\n");
 }

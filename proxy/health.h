@@ -39,8 +39,8 @@ extern void health_set(struct health *health, bool ready, const char *detail);
  */
 extern bool health_ready(void);
 
-/* {"ready":…,"missing":[…],"parts":[{"name":…,"ready":…,"detail":…}]} for /readyz, and the same
- * with "node", "version", "uptimeMillis" for /api/cluster. */
-extern void health_write(struct buf *out, bool cluster);
+/* {"ready":…,"missing":[…],"parts":[{"name":…,"ready":…,"detail":…}]} for /readyz (more: NULL), and
+ * the same with "node", "version", "uptimeMillis" and what more() writes (",…") for /api/cluster. */
+extern void health_write(struct buf *out, void (*more) (struct buf *out));
 
 #endif							/* WIGGLE_PROXY_HEALTH_H */

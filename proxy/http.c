@@ -9,6 +9,7 @@
 
 #include "address.h"
 #include "buf.h"
+#include "cluster_page.h"
 #include "config.h"
 #include "health.h"
 #include "http.h"
@@ -44,7 +45,7 @@ write_healthz(struct buf *out)
 static unsigned
 write_readyz(struct buf *out)
 {
-	health_write(out, false);
+	health_write(out, NULL);
 	return health_ready() ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE;
 }
 
@@ -58,7 +59,7 @@ write_metrics(struct buf *out)
 static unsigned
 write_cluster(struct buf *out)
 {
-	health_write(out, true);
+	cluster_page_write(out);
 	return MHD_HTTP_OK;
 }
 

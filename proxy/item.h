@@ -116,6 +116,7 @@ struct item_poll
 	int			nqueues;
 	const struct item_version *versions;	/* none: every version */
 	int			nversions;
+	bool		narrow;			/* takes ready tasks of this proxy's share alone (fleet.h) */
 };
 
 struct batch_row;

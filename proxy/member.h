@@ -4,15 +4,23 @@
  *
  * A heartbeat every few seconds tells home that it is there and what its workers
  * poll for; it leaves when the process ends in order. Home is also told where the
- * topology places new instances, since it starts those of schedules.
+ * topology places new instances, since it starts those of schedules. After each heartbeat,
+ * and when home says that members came or went, it lists them (fleet.h).
  */
 #ifndef WIGGLE_PROXY_MEMBER_H
 #define WIGGLE_PROXY_MEMBER_H
 
 #include <stdbool.h>
 
-/* Once, before any shard is set up. heard() runs each time when home has answered a heartbeat. */
-extern void member_start(void (*heard) (void));
+/*
+ * Once, before any shard is set up. heard() runs each time when home has answered a heartbeat
+ * (and, to divide the tasks, has listed the members); failed() when another live process bears
+ * this one's name.
+ */
+extern void member_start(void (*heard) (void), void (*failed) (const char *reason));
+
+/* Members came or went: have home list them. */
+extern void member_look(void);
 
 /* Home has been set up, for the first time or anew. */
 extern void member_home_ready(void);

@@ -41,6 +41,7 @@ struct poll
 	uint64_t	untried;		/* shards that have not been asked yet */
 	bool		tried;			/* any has answered */
 	bool		looking;		/* rides because of a wake-up */
+	bool		hasty;			/* waits too briefly to be told what others leave over */
 	struct poll *heir;			/* has taken over the call of this one, which still rides */
 	struct poll *ancestor;		/* whose heir this is */
 	uint32_t	wakes;			/* the subscription's when the ride began */

@@ -11,15 +11,15 @@
  * While all of them come back full, twice as many go; the first that does not
  * ends it, unless another wake-up has come since its batch was formed.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <jansson.h>
 
 #include "activation.h"
 #include "buf.h"
 #include "config.h"
 #include "drain.h"
+#include "fleet.h"
 #include "giveback.h"
 #include "ids.h"
 #include "loop.h"
@@ -61,6 +61,10 @@
 #define SAFETY_MS			10000
 
 #define SATED_RETRY_MS		25
+
+/* What others leave over is told after two pauses of WIG_LEFTOVER_PAUSE_USECS at the most. */
+#define HASTY_MS			250
+
 #define SATED_LOOK			16
 
 static int	total;				/* polls whose call is waiting */
@@ -71,6 +75,9 @@ static struct metric *claimed;
 static struct metric *released;
 static struct metric *empty_claims;
 static struct metric *shed;
+static struct metric *divided;
+static struct metric *beyond;
+static struct metric *undivided[FLEET_STATES];
 
 static void ride_ended(struct item *item, const struct outcome *outcome);
 
@@ -260,6 +267,17 @@ has_seat(const struct coach *coach)
 	return coach->n < coach->max && coach->bytes < BATCH_CLAIM_BYTES;
 }
 
+/* Does the ride take this proxy's share alone? */
+static void
+choose_share(struct poll *poll, int slot)
+{
+	enum fleet_state state = fleet_divides(poll->item.poll.queues, poll->item.poll.nqueues);
+	bool		all = poll->hasty || poll->subscription->beyond & BIT(slot);
+
+	poll->item.poll.narrow = state == FLEET_DIVIDES && !all;
+	metric_add(state != FLEET_DIVIDES ? undivided[state] : all ? beyond : divided, 1);
+}
+
 /* A poll that stands nowhere gets on; its owner is new for every ride. */
 static void
 get_on(struct coach *coach, struct poll *poll, bool looking)
@@ -268,6 +286,7 @@ get_on(struct coach *coach, struct poll *poll, bool looking)
 	poll->looking = looking;
 	poll->wakes = poll->subscription->wakes;
 	write_owner(poll);
+	choose_share(poll, coach->slot);
 	poll->item.poll.max = claim_size(poll);
 	coach->bytes += (size_t) poll->item.poll.max * poll->subscription->task_bytes;
 	coach->items[coach->n++] = &poll->item;
@@ -334,6 +353,7 @@ send_burst(struct coach *coach, struct subscription *subscription)
 			break;
 		get_on(coach, poll, true);
 	}
+	subscription->beyond &= ~BIT(coach->slot);
 }
 
 /* Polls of subscriptions that were told that this shard has something. */
@@ -474,8 +494,13 @@ learn(struct poll *poll, const struct outcome *outcome)
 			subscription->ready &= ~BIT(poll->slot);
 		subscription->burst = BURST_FIRST;
 	}
-	else if (answered && poll->looking && subscription->burst < BURST_MAX)
-		subscription->burst *= 2;
+	else if (answered && poll->looking)
+	{
+		if (subscription->burst < BURST_MAX)
+			subscription->burst *= 2;
+		if (!poll->item.poll.narrow)
+			subscription->beyond |= BIT(poll->slot);	/* there may be more of the same */
+	}
 	place_recount(subscription);
 }
 
@@ -571,6 +596,7 @@ poller_detach(struct item *item)
 	ghost->subscription->refs++;
 	poll = create_poll(ghost->call, ghost->subscription, ghost->owner, ghost->worker_len);
 	poll->max = ghost->max;
+	poll->hasty = ghost->hasty;
 	poll->item.poll.lease_ms = ghost->item.poll.lease_ms;
 	poll->untried = ghost->untried & ~BIT(ghost->slot);
 	poll->tried = ghost->tried;
@@ -616,56 +642,13 @@ poller_add(struct call *call, const struct poll_request *request)
 	poll->item.poll.lease_ms = request->lease_ms;
 	poll->untried = all_shards();
 	poll->max = request->max;
+	poll->hasty = request->wait_ms < HASTY_MS;
 	poll->wait_until = now + (uint64_t) request->wait_ms;
 	roster_note(request->worker_id, subscription, request->wait_ms);
 	total++;
 	deadline_set(&poll->deadline, poll->wait_until > first_answer ? poll->wait_until : first_answer,
 				 overdue);
 	place_poll(poll, (int) (cursor++ % (unsigned) shard_slots()));
-}
-
-struct wake
-{
-	int			slot;
-	json_t	   *queues;			/* NULL: all */
-};
-
-static void
-wake_one(struct subscription *subscription, void *arg)
-{
-	const struct wake *wake = arg;
-	bool		concerned = wake->queues == NULL;
-	size_t		i;
-	json_t	   *queue;
-
-	json_array_foreach(wake->queues, i, queue)
-		concerned = concerned || (json_is_string(queue) &&
-								  subscription_concerns(subscription, json_string_value(queue)));
-	if (!concerned)
-		return;
-	subscription->wakes++;
-	subscription->ready |= BIT(wake->slot);
-	place_recount(subscription);
-}
-
-void
-poller_wake(int slot, const char *payload)
-{
-	struct wake wake = {.slot = slot};
-
-	/* what cannot be read is taken for "everything": a wake-up is only a hint */
-	if (strcmp(payload, "*") != 0)
-		wake.queues = json_loads(payload, 0, NULL);
-	subscription_each(wake_one, &wake);
-	json_decref(wake.queues);
-}
-
-void
-poller_wake_all(int slot)
-{
-	struct wake wake = {.slot = slot};
-
-	subscription_each(wake_one, &wake);
 }
 
 void
@@ -749,6 +732,19 @@ poller_start(void)
 								  "Claims that found nothing, by poll and shard.");
 	shed = metric_counter("wiggle_proxy_shed_polls_total", NULL,
 						  "Polls answered empty at once: too many are parked, memory is short, or calls queue up at every shard.");
+	divided = metric_counter("wiggle_proxy_partitioned_claims_total", NULL,
+							 "Polls that looked in this server's share of their queues.");
+	beyond = metric_counter("wiggle_proxy_partition_beyond_total", NULL,
+							"Polls that looked beyond the share for what others left over.");
+	for (int state = 0; state < FLEET_STATES; state++)
+	{
+		char		label[40];
+
+		snprintf(label, sizeof(label), "reason=\"%s\"", fleet_state_name((enum fleet_state) state));
+		if (state != FLEET_DIVIDES)
+			undivided[state] = metric_counter("wiggle_proxy_partition_fallbacks_total", label,
+											  "Polls that looked in whole queues, because there was no share.");
+	}
 	drain_register(&hook);
 	deadline_set(&safety, loop_now() + SAFETY_MS, look_again);
 }

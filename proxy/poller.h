@@ -53,7 +53,8 @@ extern int	poller_collect(int slot, struct item **items, int max, int minting);
  */
 extern void poller_detach(struct item *item);
 
-/* The shard's payload of NOTIFY wiggle_ready: a JSON array of queues, or "*". */
+/* The shard's payload of NOTIFY wiggle_ready: "*", or a JSON array of queues; one of [queue, bucket…]
+ * concerns those who take these buckets, one of [queue] is left over for everybody. */
 extern void poller_wake(int slot, const char *payload);
 
 /* Anything may have become ready on the shard. */

@@ -49,12 +49,12 @@ static const char *const texts[STATEMENTS] = {
 	" item_map_key, collect_key, arm_names"
 	" from wiggle.batch($1::wiggle.batch_starts, $2::wiggle.batch_runs, $3::wiggle.batch_fails,"
 	" $4::wiggle.batch_beats, $5::wiggle.batch_releases, $6::wiggle.batch_polls,"
-	" $7::wiggle.batch_events)",
+	" $7::wiggle.batch_events, $8::wiggle.batch_shares)",
 	[SQL_IMPATIENT] = "select pg_catalog.set_config('lock_timeout', '400', true)",
 	[SQL_RELEASE_OWNERS] = "select wiggle.release_owners($1::pg_catalog.text[], $2::pg_catalog.int4)",
 	[SQL_SESSION_LANE] = SESSION,
 	[SQL_SESSION_SIDE] = SESSION,
-	[SQL_LISTEN] = "listen wiggle_ready; listen wiggle_event; listen wiggle_outbox",
+	[SQL_LISTEN] = "listen wiggle_ready; listen wiggle_event; listen wiggle_outbox; listen wiggle_members",
 	[SQL_PROBE] = "select 1",
 	[SQL_DEALLOCATE] = "deallocate all",
 	[SQL_TIMELINE] =
@@ -159,11 +159,12 @@ static const char *const texts[STATEMENTS] = {
 	[SQL_BEAT_READ] = "select (extract(epoch from at) * 1000000)::pg_catalog.int8 from wiggle.wf_beat",
 	[SQL_NODES] =
 	"select id, name, " MILLIS("first_heartbeat") ", " MILLIS("last_heartbeat") ", workers,"
-	" polls::pg_catalog.text, alive, leader from wiggle.nodes() order by first_heartbeat, id",
+	" polls::pg_catalog.text, alive, leader, partition, member from wiggle.nodes() order by first_heartbeat, id",
 	[SQL_NODE_BEAT] =
-	"select wiggle.node_beat($1, $2, $3::pg_catalog.int4, $4::pg_catalog.jsonb),"
+	"select b.holder, " MILLIS("b.heard") ","
 	" exists(select from wiggle.nodes() n where n.id = $1 and n.leader), " MILLIS("(wiggle.version()).now")
-	", wiggle.definition_mark()",
+	", wiggle.definition_mark()"
+	" from wiggle.node_beat($1, $2, $3::pg_catalog.int4, $4::pg_catalog.jsonb, $5::pg_catalog.bool) b",
 	[SQL_NODE_LEAVE] = "select wiggle.node_leave($1)",
 	[SQL_PLACEMENT] = "select wiggle.publish_placement($1::pg_catalog.jsonb, $2::pg_catalog.bool)",
 	[SQL_OUTBOX] =

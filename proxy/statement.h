@@ -18,7 +18,7 @@
 
 enum statement
 {
-	SQL_BATCH,					/* seven composites, binary; rows of wiggle.batch_result */
+	SQL_BATCH,					/* eight composites, binary; rows of wiggle.batch_result */
 	SQL_IMPATIENT,				/* before SQL_BATCH: this transaction gives up soon on a lock */
 	SQL_RELEASE_OWNERS,			/* text[], int4: the lost session's pid */
 	SQL_SESSION_LANE,			/* $1 lock, $2 statement timeout (ms); shard identity */
@@ -66,7 +66,7 @@ enum statement
 	SQL_BEAT,					/* renews the heartbeat that replicas are measured by; its time, Unix µs */
 	SQL_BEAT_READ,				/* the same on a replica */
 	SQL_NODES,
-	SQL_NODE_BEAT,				/* $1 id, $2 name, $3 workers, $4 polls; is it the leader? the mark of definitions */
+	SQL_NODE_BEAT,				/* $1 id, $2 name, $3 workers, $4 polls, $5 divides the tasks */
 	SQL_NODE_LEAVE,				/* $1 id */
 	SQL_PLACEMENT,				/* $1 generations */
 	SQL_OUTBOX,					/* $1 max, $2 shards */
@@ -209,13 +209,18 @@ enum watch_column
 /* Columns of SQL_NODE_BEAT, as text. */
 enum beat_column
 {
-	BEAT_NOTHING, BEAT_LEADS, BEAT_NOW, BEAT_MARK
+	BEAT_HOLDER,				/* NULL, or the id of the member that bears the name */
+	BEAT_HEARD,					/* Unix ms: its last heartbeat */
+	BEAT_LEADS,					/* is it the leader? */
+	BEAT_NOW,					/* Unix ms */
+	BEAT_MARK					/* of definitions */
 };
 
 /* Columns of SQL_NODES, as text. */
 enum node_column
 {
-	NODE_ID, NODE_NAME, NODE_FIRST, NODE_LAST, NODE_WORKERS, NODE_POLLS, NODE_ALIVE, NODE_LEADER
+	NODE_ID, NODE_NAME, NODE_FIRST, NODE_LAST, NODE_WORKERS, NODE_POLLS, NODE_ALIVE, NODE_LEADER,
+	NODE_PARTITION, NODE_MEMBER
 };
 
 /* Columns of SQL_AUTH_FIND, as text. */
@@ -233,9 +238,11 @@ enum outbox_column
 /* About the bytes that the item adds to a batch; set item->bytes to it. */
 extern size_t item_measure(const struct item *item);
 
-/* The parameters of SQL_BATCH: a family of each kind of item, then the runs' events. */
+/* The parameters of SQL_BATCH: a family of each kind of item, then the runs' events, then
+ * what this proxy takes of the queues that its polls name. */
 #define BATCH_EVENTS	ITEM_KINDS
-#define BATCH_PARAMS	(ITEM_KINDS + 1)
+#define BATCH_SHARES	(ITEM_KINDS + 1)
+#define BATCH_PARAMS	(ITEM_KINDS + 2)
 
 /* Memory is kept for the next batch. */
 struct batch_params

@@ -42,6 +42,7 @@ struct subscription
 	int			parked;
 	uint64_t	ready;			/* shards that may have work for it */
 	uint64_t	asking;			/* shards where a batch looks because of `ready` */
+	uint64_t	beyond;			/* shards where the next look is not for this proxy's share alone */
 	uint64_t	wanted;			/* counted in the poller's totals */
 	uint32_t	wakes;			/* grows with every wake-up that concerns it */
 	int			burst;			/* polls sent at a wake-up */

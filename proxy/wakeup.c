@@ -12,6 +12,7 @@
 #include "feed_watch.h"
 #include "log.h"
 #include "loop.h"
+#include "member.h"
 #include "metrics.h"
 #include "outbox.h"
 #include "poller.h"
@@ -111,7 +112,10 @@ wakeup_ready(struct link *link)
 			poller_wake_all(wakeup->shard->slot);
 			feed_watch_hint(wakeup->shard->slot);
 			if (is_home(wakeup))
+			{
 				outbox_look();
+				member_look();
+			}
 			answered = true;
 		}
 		else if (PQresultStatus(result) == PGRES_TUPLES_OK)
@@ -125,6 +129,8 @@ wakeup_ready(struct link *link)
 			feed_watch_hint(wakeup->shard->slot);
 		else if (strcmp(notify->relname, "wiggle_outbox") == 0)
 			outbox_look();
+		else if (strcmp(notify->relname, "wiggle_members") == 0)
+			member_look();
 		else
 			poller_wake(wakeup->shard->slot, notify->extra);
 		PQfreemem(notify);

@@ -1,7 +1,8 @@
 /*
  * wakeup.h
  *	  The session of a shard that hears what happened there: queues that became
- *	  ready, entries of the event log, instances that wait in the outbox.
+ *	  ready, entries of the event log, instances that wait in the outbox,
+ *	  members that came or went.
  *
  * A hint only: what is missed while the session is away is made good by looking at
  * everything when it is back, and by the poller's own slow look.

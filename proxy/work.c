@@ -161,7 +161,7 @@ work_start(void (*on_opened) (void), void (*on_failed) (const char *reason), str
 	srandom((unsigned) random_u64());
 	rpc_probe_open();
 	poller_start();
-	member_start(decide_when_all_are_heard);
+	member_start(decide_when_all_are_heard, on_failed);
 	outbox_start();
 	watch_start();
 	rpc_event_start();

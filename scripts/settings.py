@@ -70,9 +70,10 @@ credential, calls in JSON need the same as by gRPC.
 | `/healthz` | 200 while the process runs: restart it when this does not answer |
 | `/readyz` | 200 while the port for clients is open, home is connected and one shard at least that takes instances; else 503, and 503 from the first signal to end. `missing` in the body says what is missing, `parts` how each shard is. A proxy that is not ready still serves the shards it has. gRPC's health agrees with it |
 | `/metrics` | the metrics below, in Prometheus' text format |
-| `/api/cluster` | this process and its parts as JSON; `wiggle cluster` lists the proxies |
+| `/api/cluster` | this process and its parts, the proxies and [who takes what](partitioning.md) as JSON; `wiggle cluster` lists the proxies |
 
-Metrics of lanes and wake-ups have the label `shard`, those of lanes `lane` too; those of calls `method`, and `code`. Histograms
+Metrics of lanes and wake-ups have the label `shard`, those of lanes `lane` too; those of calls `method`, and `code`,
+`wiggle_proxy_partition_fallbacks_total` has `reason`. Histograms
 are in seconds. `wiggle_shard_…` is what each shard tells when it is asked, every `WIGGLE_QUEUE_LAG_CHECK_INTERVAL_MILLIS`: one bounded
 question; a scrape waits for no database, and a shard that has not answered lately is shown by `wiggle_shard_up` alone. Every
 proxy shows all shards: take the maximum over them, not the sum. [deploy/grafana/wiggle.json](../deploy/grafana/wiggle.json) is a

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "fleet.h"
 #include "lane_batch.h"
 #include "loop.h"
 #include "statement.h"
@@ -147,6 +148,48 @@ every_kind_is_encoded(void **state)
 	assert_null(params.values[ITEM_RUN]);
 	columns(&params, ITEM_POLL, (const char *[]) {"1009:w#1", "1007:2", "1016:0", "1007:0,0", "1009:orders,mail",
 		"1007:", "1009:", "1007:", NULL});
+	batch_params_free(&params);
+}
+
+/* Polls that look in shares alone are listed, and the shares of what they name, each once. */
+static void
+shares_are_those_of_narrow_polls(void **state)
+{
+	static const char *const first[] = {"mail", "orders"};
+	static const char *const second[] = {"orders", "unknown"};
+	struct fleet_node node = {.id = (char *) "node_a", .name = (char *) "a", .partition = true, .member = true};
+	struct fleet_node other = {.id = (char *) "node_b", .name = (char *) "b", .partition = true, .member = true};
+	struct item items[] = {
+		{.kind = ITEM_POLL, .poll = {.owner = "w#1", .queues = first, .nqueues = 2, .narrow = true}},
+		{.kind = ITEM_POLL, .poll = {.owner = "w#2", .queues = first, .nqueues = 2}},
+		{.kind = ITEM_BEAT, .beat = {"t4", "o4", 1}},
+		{.kind = ITEM_POLL, .poll = {.owner = "w#3", .queues = second, .nqueues = 2, .narrow = true}},
+		{.kind = ITEM_POLL, .poll = {.owner = "w#4", .narrow = true}},
+	};
+	struct item *list[] = {&items[0], &items[1], &items[2], &items[3], &items[4]};
+	struct batch_params params;
+
+	(void) state;
+	memset(&params, 0, sizeof(params));
+	fleet_list_begin();
+	fleet_list_add(&node, "[{\"queues\":[\"mail\",\"orders\"]}]");
+	fleet_list_add(&other, "[{\"queues\":[\"mail\",\"unknown\"]}]");
+	fleet_list_end("node_a");
+	batch_encode(&params, list, 4);
+	columns(&params, (enum item_kind) BATCH_SHARES, (const char *[]) {"1007:0,2", "1009:mail,orders",
+		"1007:0,0", "1007:500,1000", NULL});
+	batch_encode(&params, &list[1], 2);
+	assert_null(params.values[BATCH_SHARES]);
+
+	fleet_list_begin();
+	fleet_list_add(&node, "[{\"queues\":[]}]");
+	fleet_list_add(&other, "[{\"queues\":[\"mail\"]}]");
+	fleet_list_end("node_a");
+	batch_encode(&params, &list[4], 1);
+	columns(&params, (enum item_kind) BATCH_SHARES, (const char *[]) {"1007:0", "1009:mail,~",
+		"1007:0,0", "1007:500,1000", NULL});
+	fleet_list_begin();
+	fleet_list_end("node_a");
 	batch_params_free(&params);
 }
 
@@ -497,6 +540,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_kind_is_encoded),
 		cmocka_unit_test(emitted_events_follow_their_steps),
+		cmocka_unit_test(shares_are_those_of_narrow_polls),
 		cmocka_unit_test(rows_are_decoded),
 		cmocka_unit_test(rows_reach_their_items_in_any_order),
 		cmocka_unit_test(a_missing_or_foreign_row_is_internal),

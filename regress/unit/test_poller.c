@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "../../proxy/poll_place.c"
+#include "../../proxy/poll_wake.c"
 #include "../../proxy/poller.c"
 
 /* ---- what the poller stands on ---- */
@@ -293,6 +294,114 @@ without_any_shard_it_is_unavailable(void **state)
 	assert_int_equal(call.status, GRPC_UNAVAILABLE);
 }
 
+static int	beats;
+
+static void
+beat(void)
+{
+	beats++;
+}
+
+/* This proxy is the first of two whose workers poll "mail": it takes [0, 500). */
+static void
+divide(bool on)
+{
+	struct fleet_node me = {.id = (char *) "node_a", .name = (char *) "a", .partition = true, .member = true};
+	struct fleet_node other = {.id = (char *) "node_b", .name = (char *) "b", .partition = true, .member = true};
+
+	fleet_start(on, beat);
+	fleet_list_begin();
+	fleet_list_add(&me, "[{\"queues\":[\"mail\"]}]");
+	fleet_list_add(&other, "[{\"queues\":[\"mail\"]}]");
+	fleet_list_end("node_a");
+}
+
+static void
+a_wake_up_concerns_whose_share_it_is(void **state)
+{
+	struct call one;
+	struct call two;
+	struct item *items[64];
+
+	(void) state;
+	divide(true);
+	beats = 0;
+	park_call(&one, mail);
+	assert_int_equal(beats, 0);
+	park_call(&two, orders);
+	assert_true(beats > 0);
+	poller_wake(0, "[[\"mail\",500,999],[\"else\",1]]");
+	assert_false(poller_wants(0));
+	poller_wake(0, "[[\"mail\",999,499]]");
+	assert_int_equal(go(0, items, 0), 1);
+	assert_true(items[0]->poll.narrow);
+	come_back(items, 1, 0);
+	/* a queue without a share is everybody's */
+	poller_wake(0, "[[\"orders\",999]]");
+	assert_int_equal(go(0, items, 0), 1);
+	assert_false(items[0]->poll.narrow);
+	come_back(items, 1, 0);
+	poller_wake(0, "[\"mail\"]");
+	assert_int_equal(go(0, items, 0), 1);
+	assert_true(items[0]->poll.narrow);
+	come_back(items, 1, 0);
+	divide(false);
+	poller_wake(0, "[[\"mail\",999]]");
+	assert_int_equal(go(0, items, 0), 1);
+	assert_false(items[0]->poll.narrow);
+	come_back(items, 1, 0);
+	end_call(&one);
+	end_call(&two);
+}
+
+/* While looks beyond the share come back full the next one is beyond it too. */
+static void
+what_is_left_over_is_looked_for_everywhere(void **state)
+{
+	struct call calls[40];
+	struct item *items[64];
+	int			n;
+
+	(void) state;
+	divide(true);
+	for (int i = 0; i < 40; i++)
+		park_call(&calls[i], mail);
+	poller_wake(1, "[[\"mail\"]]");
+	n = go(1, items, 0);
+	assert_int_equal(n, BURST_FIRST);
+	for (int i = 0; i < n; i++)
+		assert_false(items[i]->poll.narrow);
+	come_back(items, n, n);
+	n = go(1, items, 0);
+	assert_true(n > 0);
+	assert_false(items[0]->poll.narrow);
+	come_back(items, n, 0);
+	poller_wake(1, "[\"mail\"]");
+	n = go(1, items, 0);
+	assert_true(n > 0);
+	assert_true(items[0]->poll.narrow);
+	come_back(items, n, 0);
+	for (int i = 0; i < 40; i++)
+		end_call(&calls[i]);
+	divide(false);
+}
+
+static void
+a_poll_that_hardly_waits_looks_everywhere(void **state)
+{
+	struct call call;
+	struct item *items[64];
+
+	(void) state;
+	divide(true);
+	ask(&call, mail, 100);
+	assert_int_equal(go(0, items, 0) + go(1, items, 0), 1);
+	assert_false(items[0]->poll.narrow);
+	end_call(&call);
+	come_back(items, 1, 0);
+	divide(false);
+}
+
 static void
 a_wake_up_concerns_its_queue_and_shard(void **state)
 {
@@ -547,6 +656,9 @@ main(void)
 		T(a_poll_that_does_not_wait_is_answered_when_all_have_been_asked),
 		T(without_any_shard_it_is_unavailable),
 		T(a_wake_up_concerns_its_queue_and_shard),
+		T(a_wake_up_concerns_whose_share_it_is),
+		T(what_is_left_over_is_looked_for_everywhere),
+		T(a_poll_that_hardly_waits_looks_everywhere),
 		T(a_herd_is_not_sent_for_one_token),
 		T(a_wake_up_during_the_ride_is_not_forgotten),
 		T(a_minting_batch_takes_one_of_each_subscription),
