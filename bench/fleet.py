@@ -84,11 +84,12 @@ def rotation(shards, proxies, rng):
     show("rotation: claims of a poll that finds nothing", shards, "claims")
 
 
-def wakeups(proxies, rate, seconds, rng):
+def wakeups(proxies, rate, seconds, divided, rng):
     """
     Tasks become ready on one shard at random moments. Each tells every proxy, whose polls
-    look in one batch; a proxy that is looking does not send another. The shard does one
-    batch at a time. (batches for each task, busy share of the shard, mean wait in ms)
+    look in one batch; a proxy that is looking does not send another. Divided
+    (WIGGLE_TASK_PARTITIONING), a task is told to its owner alone, and taken by it. The
+    shard does one batch at a time. (batches for each task, busy share of the shard, mean wait in ms)
     """
     events, order = [], 0
 
@@ -106,8 +107,9 @@ def wakeups(proxies, rate, seconds, rng):
     while events:
         now, _, what, proxy = heapq.heappop(events)
         if what == "ready":
-            ready.append(now)
-            for each in range(proxies):
+            owner = rng.randrange(proxies) if divided else None
+            ready.append((now, owner))
+            for each in [owner] if divided else range(proxies):
                 at(now + TOLD_MS * rng.uniform(0.5, 1.5), "told", each)
         elif what == "told" and looking[proxy]:
             again[proxy] = True
@@ -119,8 +121,9 @@ def wakeups(proxies, rate, seconds, rng):
             batches += 1
             at(free_at, "looked", proxy)
         else:
-            taken, ready = ready[:BURST], ready[BURST:]
-            waited += [now - since for since in taken]
+            taken = [task for task in ready if task[1] in (None, proxy)][:BURST]
+            ready = [task for task in ready if task not in taken]
+            waited += [now - since for since, _ in taken]
             looking[proxy] = False
             if again[proxy] or len(taken) == BURST:
                 at(now, "told", proxy)
@@ -129,11 +132,12 @@ def wakeups(proxies, rate, seconds, rng):
 
 def show_wakeups(proxies, rng):
     for rate in (1, 10, 100, 1000):
-        batches, busy, wait = wakeups(proxies, rate, max(2, 200 // rate), rng)
-        name = "wake-ups, %d tasks/s on a shard, %d proxies" % (rate, proxies)
-        show(name + ": batches", batches, "for a task", proxies)
-        show(name + ": busy", busy, "of a core", 1)
-        show(name + ": wait", wait, "ms")
+        for divided in (False, True):
+            batches, busy, wait = wakeups(proxies, rate, max(2, 200 // rate), divided, rng)
+            name = "wake-ups%s, %d tasks/s on a shard, %d proxies" % (" divided" * divided, rate, proxies)
+            show(name + ": batches", batches, "for a task", 1 if divided else proxies)
+            show(name + ": busy", busy, "of a core", 1)
+            show(name + ": wait", wait, "ms")
 
 
 def main():

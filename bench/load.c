@@ -5,6 +5,7 @@
  *	load throughput --server H:P --workflow W --connections N --workers N --seconds S [--run N]
  *	load latency    --server H:P --start-server H:P --workflow W --count N
  *	load single     --server H:P --workflow W --count N
+ *	load serve      --server H:P --workflow W --connections N --workers N --seconds S
  *
  * Each prints one JSON object. A virtual worker has one call in flight at any
  * time; --run makes it report so many steps at once, from the claimed one on.
@@ -532,6 +533,24 @@ single(const struct options *options)
 	return bench_end(&b);
 }
 
+/* Workers for what others start. */
+static int
+serve(const struct options *options)
+{
+	struct bench b;
+	int64_t		deadline = now_us() + (int64_t) options->seconds * 1000000;
+
+	bench_init(&b, options, options->connections, options->workers);
+	b.counting = true;
+	while (now_us() < deadline)
+	{
+		feed_workers(&b, INT_MIN);
+		h2_turn(b.conns, b.nconns, 100);
+	}
+	printf("{\"steps\": %lld, \"refused\": %lld}\n", (long long) b.steps, (long long) b.refused);
+	return bench_end(&b);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -584,12 +603,14 @@ main(int argc, char **argv)
 		}
 	}
 	if (o.server == NULL || o.workflow == NULL)
-		errx(2, "usage: load throughput|latency|single --server HOST:PORT --workflow NAME ...");
+		errx(2, "usage: load throughput|latency|single|serve --server HOST:PORT --workflow NAME ...");
 	if (strcmp(mode, "throughput") == 0)
 		return throughput(&o);
 	if (strcmp(mode, "latency") == 0)
 		return latency(&o);
 	if (strcmp(mode, "single") == 0)
 		return single(&o);
-	errx(2, "unknown mode '%s'; use throughput, latency or single", mode);
+	if (strcmp(mode, "serve") == 0)
+		return serve(&o);
+	errx(2, "unknown mode '%s'; use throughput, latency, single or serve", mode);
 }
