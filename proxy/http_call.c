@@ -246,6 +246,13 @@ http_call_handle(struct MHD_Connection *connection, const char *path, const char
 	{
 		request->complete = true;
 		stream_end(request->call);
+		/*
+		 * The daemon asks again at once. Suspended within the read that brought the
+		 * request, the connection would be read before it is asked for its answer, and
+		 * a client that sends no more be dropped.
+		 */
+		if (!request->answered)
+			return MHD_YES;
 	}
 	if (!request->answered)
 		return suspend(request);
