@@ -118,11 +118,10 @@ def check(cluster, n):
         raise RuntimeError("of %d instances there are %s, completed" % (n, counts))
 
 
-def measure(fleet, name, n, run, result):
+def measure(fleet, name, n, run, result, looking=contextlib.nullcontext):
     """Run n tasks and tell what each of them cost."""
-    waits = []
     before = fleet.snapshot()
-    with lock_waits(fleet.cluster, waits):
+    with looking():
         seconds = run()
     after = fleet.snapshot()
     cpu, commits, empty, woken, proxies = ((a - b) / n for a, b in zip(after, before))
@@ -131,7 +130,6 @@ def measure(fleet, name, n, run, result):
     result(name + "_commits", commits, "per_step")
     result(name + "_empty_claims", empty, "per_step")
     result(name + "_wakeups", woken, "per_step")
-    result(name + "_lock_waits", waits[0], "backends")
     if seconds is not None:
         result(name + "_steps", n / seconds, "steps/s")
 
@@ -172,7 +170,9 @@ def measure_one(bench, cluster, n, divided, definition, result):
             fleet.send_workers()
             wait_for(lambda: all_done(cluster), 120, "the end of the backlog")
             return os.times().elapsed - begin
-        measure(fleet, name + "_backlog", BACKLOG, work_off, result)
+        waits = []
+        measure(fleet, name + "_backlog", BACKLOG, work_off, result, lambda: lock_waits(cluster, waits))
+        result(name + "_backlog_lock_waits", waits[0], "backends")
         check(cluster, count + BACKLOG)
     finally:
         fleet.stop()

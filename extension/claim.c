@@ -19,10 +19,12 @@
 #include "wake.h"
 
 /*
- * After so many tasks of others in a row a claim takes what comes: the members whose they
- * are lag behind, and walking over them would cost more than it spares.
+ * After so many tasks of others in a row, for each member that there seems to be, a claim
+ * takes what comes: the members whose they are lag behind, and walking over them, and over
+ * what was taken between them, would cost more than it spares.
  */
-#define OTHERS_IN_A_ROW 256
+#define OTHERS_A_MEMBER 16
+#define MEMBERS_AT_MOST 16
 
 /* One queue's cursor; polls of the same versions and of one share of it have it together. */
 typedef struct Source
@@ -31,7 +33,8 @@ typedef struct Source
 	const WigPoll *poll;		/* the first of them */
 	int			start;			/* buckets that may be taken */
 	int			end;
-	int			in_a_row;		/* tasks of others passed since the last one of these */
+	int			most;			/* tasks of others that are passed in a row */
+	int			in_a_row;		/* those since the last one of these */
 	bool		others;			/* any was passed */
 	WigReadyCursor *cursor;
 } Source;
@@ -163,6 +166,7 @@ source_for(Claim *claim, const WigPoll *poll, const char *queue)
 	}
 	s = palloc(sizeof(Source));
 	*s = wanted;
+	s->most = OTHERS_A_MEMBER * Min(MEMBERS_AT_MOST, WIG_BUCKETS / Max(s->end - s->start, 1));
 	s->cursor = wig_ready_open(claim->work->store, queue, claim->work->now);
 	claim->sources = lappend(claim->sources, s);
 	return s;
@@ -233,7 +237,7 @@ in_share(Source *s, int bucket)
 		s->in_a_row = 0;
 		return true;
 	}
-	if (s->in_a_row == OTHERS_IN_A_ROW)
+	if (s->in_a_row == s->most)
 		return true;
 	s->in_a_row++;
 	s->others = true;
