@@ -276,7 +276,7 @@ create table wf_shard_registry (
 comment on table wf_shard_registry is 'On home: every shard there has been, its state, which only moves forward, and which database it is.';
 comment on column wf_shard_registry.place is 'Host, port and database as a proxy last reached it.';
 comment on column wf_shard_registry.timeline is 'Of the server''s history, with wal: a database that is behind is a former primary or an older copy.';
-comment on column wf_shard_registry.wal_at is 'When wal was noted: proxies that start together do not tell in the order in which they looked, so it is not compared for a while.';
+comment on column wf_shard_registry.wal_at is 'When wal was noted: proxies tell it every few seconds, and of many one is written.';
 comment on column wf_shard_registry.emptied_at is 'When the shard was found to hold nothing any more, or was written off: it may be RETIRED.';
 
 create table wf_beat (
@@ -1552,8 +1552,7 @@ as $$
 				' former primary or an older copy; stop it, or let it follow the present primary; when the present one is'
 				' gone for good, run "select wiggle.shard_adopt()" in this one',
 				facts->>'timeline', known.timeline, known.place)
-		when known.timeline = (facts->>'timeline')::int and known.wal > (facts->>'wal')::pg_lsn
-			 and known.wal_at < clock_timestamp() - interval '30 seconds' then
+		when known.timeline = (facts->>'timeline')::int and known.wal > (facts->>'wal')::pg_lsn then
 			format('its write-ahead log ends at %s, but the shard, last reached at %s, had already written up to %s: this is'
 				' an older copy; correct the topology, or, when the original is gone for good, run "select'
 				' wiggle.shard_adopt()" in this one', facts->>'wal', known.place, known.wal)
@@ -1561,11 +1560,12 @@ as $$
 $$;
 comment on function shard_identity_refusal(wf_shard_registry, jsonb) is 'Not for applications: why a database is not that shard.';
 
-create function shard_admit(entries jsonb, whole boolean) returns table (shard int, refusal text)
+create function shard_admit(entries jsonb, whole boolean) returns table (shard int, refusal text, wal pg_lsn)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
 	entry jsonb;
+	own int := (select s.shard_id from wiggle.wf_shard s);
 	known wiggle.wf_shard_registry;
 	facts jsonb;
 begin
@@ -1585,8 +1585,17 @@ begin
 			 where r.shard_id = known.shard_id returning * into known;
 		end if;
 		refusal := wiggle.shard_state_refusal(known, entry->>'state');
+		-- this database's own position is in any copy of it, too
+		if shard = own then
+			known.wal := null;
+		end if;
+		wal := null;
 		if refusal is null and facts is not null then
 			refusal := wiggle.shard_identity_refusal(known, facts);
+			if known.identity = (facts->>'identity')::uuid and known.timeline = (facts->>'timeline')::int
+			   and known.wal > (facts->>'wal')::pg_lsn then
+				wal := known.wal;
+			end if;
 		end if;
 		if refusal is not null then
 			return next;
@@ -1603,13 +1612,12 @@ begin
 		 where r.shard_id = shard and facts is not null;
 		update wiggle.wf_shard_registry r
 		   set wal = (facts->>'wal')::pg_lsn, wal_at = clock_timestamp()
-		 where r.shard_id = shard and facts is not null
-		   and (r.wal_at is null or r.wal_at < clock_timestamp() - interval '30 seconds'
-				or known.timeline <> r.timeline or known.identity <> r.identity);
+		 where r.shard_id = shard and facts is not null;
 	end loop;
+	wal := null;
 	return query
 	select r.shard_id, format('it is not in the topology, but home knows it as %s, last reached at %s; list it again: a shard'
-			' stays listed, at last with the state retired', r.state, coalesce(r.place, 'no place yet'))
+			' stays listed, at last with the state retired', r.state, coalesce(r.place, 'no place yet')), null::pg_lsn
 	  from wiggle.wf_shard_registry r
 	 where whole and r.state <> 'RETIRED'
 	   and not exists (select from jsonb_array_elements(entries) e where (e.value->>'id')::int = r.shard_id)
@@ -1617,7 +1625,23 @@ begin
 end
 $$;
 comment on function shard_admit(jsonb, boolean) is
-'Not for applications, on home: compares shards of a topology with the registry and notes them there; rows are refusals. whole: the topology has no others.';
+'Not for applications, on home: compares shards of a topology with the registry and notes them there; rows are refusals, with the position that the shard had reached when it lies behind that. whole: the topology has no others.';
+
+create function shard_positions(entries jsonb) returns void
+language sql volatile security definer set search_path = pg_catalog, pg_temp
+as $$
+	-- Of many proxies one writes, and none waits for another.
+	with due as (
+		select r.shard_id, e.wal
+		  from jsonb_to_recordset(entries) e(id int, identity uuid, timeline int, wal pg_lsn)
+		  join wiggle.wf_shard_registry r on r.shard_id = e.id and r.identity = e.identity and r.timeline = e.timeline
+		 where e.wal > r.wal and r.wal_at not between clock_timestamp() - interval '3 s' and clock_timestamp()
+		 for update of r skip locked)
+	update wiggle.wf_shard_registry r set wal = due.wal, wal_at = clock_timestamp()
+	  from due where r.shard_id = due.shard_id
+$$;
+comment on function shard_positions(jsonb) is
+'Not for applications, on home: how far the write-ahead logs of shards had come.';
 
 create function transitions(out machine text, out from_status text, out to_status text, out rule text)
 returns setof record

@@ -10,6 +10,8 @@
 #include "config.h"
 #include "log.h"
 #include "loop.h"
+#include "position.h"
+#include "setup.h"
 #include "shard.h"
 
 #define CLOSED_RETRY_MS		50
@@ -140,6 +142,23 @@ not_asked(struct admission *admission)
 	deadline_set(&admission->retry, loop_now() + (admission->opens ? CLOSED_RETRY_MS : OPEN_RETRY_MS), retry_due);
 }
 
+/*
+ * The facts say less than home has heard of. Other proxies may have told it since they
+ * were read: only the database can say now whether it is that far.
+ */
+static void
+look_again(struct admission *admission)
+{
+	if (admission->opens)
+	{
+		admission->opens = false;
+		setup_start(admission->shard->setup);
+		return;
+	}
+	admission->renews = true;
+	consult(admission);
+}
+
 static void
 admitted(struct question *question, const PGresult *result, const struct refusal *refusal)
 {
@@ -155,8 +174,11 @@ admitted(struct question *question, const PGresult *result, const struct refusal
 	}
 	if (result == NULL)
 		not_asked(admission);
+	else if (PQntuples(result) > 0 && !PQgetisnull(result, 0, ADMIT_WAL) &&
+			 position_raise(shard, PQgetvalue(result, 0, ADMIT_WAL)))
+		look_again(admission);
 	else if (PQntuples(result) > 0)
-		shard_refused_by_home(shard, PQgetvalue(result, 0, 1));
+		shard_refused_by_home(shard, PQgetvalue(result, 0, ADMIT_REFUSAL));
 	else if (admission->opens)
 		open_shard(admission);
 }

@@ -22,6 +22,7 @@
 #include "loop.h"
 #include "metrics.h"
 #include "poller.h"
+#include "position.h"
 #include "shard.h"
 
 /* How long an item may wait for a session: nothing sent yet, or its fate unknown. */
@@ -596,9 +597,10 @@ lane_ready(struct link *link)
 static bool
 lane_greet(struct link *link)
 {
-	const char *const values[] = {LOCK_TIMEOUT, STATEMENT_TIMEOUT};
+	const struct lane *lane = link->owner;
+	const char *const values[] = {LOCK_TIMEOUT, STATEMENT_TIMEOUT, position_known(lane->shard)};
 
-	return PQsendQueryParams(link->conn, statement_text(SQL_SESSION_LANE), 2, NULL, values, NULL, NULL, 0);
+	return PQsendQueryParams(link->conn, statement_text(SQL_SESSION_LANE), 3, NULL, values, NULL, NULL, 0);
 }
 
 static bool

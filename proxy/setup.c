@@ -14,6 +14,7 @@
 #include "config.h"
 #include "log.h"
 #include "loop.h"
+#include "position.h"
 #include "setup.h"
 #include "shard.h"
 #include "target.h"
@@ -203,6 +204,15 @@ judge_identity(struct setup *setup, const PGresult *result)
 		setup_refuse(setup, why);
 		return;
 	}
+	if (timeline == shard->timeline && strcmp(PQgetvalue(result, 0, IDENTITY_UUID), shard->identity) == 0 &&
+		strcmp(PQgetvalue(result, 0, IDENTITY_BEHIND), "t") == 0)
+	{
+		snprintf(why, sizeof(why), "its write-ahead log ends at %s, but the shard had already written up to %s: this is an"
+				 " older copy; correct the topology, or, when the original is gone for good, run \"select"
+				 " wiggle.shard_adopt()\" in this one", PQgetvalue(result, 0, IDENTITY_WAL), position_known(shard));
+		setup_refuse(setup, why);
+		return;
+	}
 	if (strcmp(PQgetvalue(result, 0, IDENTITY_MAY_SERVE), "true") != 0)
 	{
 		snprintf(why, sizeof(why), "the role \"%s\" may not run what the proxy needs; run \"grant wiggle_server"
@@ -232,6 +242,10 @@ judge_identity(struct setup *setup, const PGresult *result)
 		run(setup, SQL_SETUP_CLAIM);
 		return;
 	}
+	if (timeline != shard->timeline || strcmp(PQgetvalue(result, 0, IDENTITY_UUID), shard->identity) != 0)
+		position_begin(shard, PQgetvalue(result, 0, IDENTITY_WAL));
+	else
+		position_raise(shard, PQgetvalue(result, 0, IDENTITY_WAL));
 	snprintf(shard->identity, sizeof(shard->identity), "%s", PQgetvalue(result, 0, IDENTITY_UUID));
 	shard->timeline = timeline;
 	free(shard->facts);
@@ -405,6 +419,11 @@ run(struct setup *setup, enum statement step)
 	setup->step = step;
 	if (step == SQL_SETUP_CLAIM)
 		nparams = 1;
+	else if (step == SQL_SETUP_IDENTITY)
+	{
+		nparams = 1;
+		values[0] = position_known(setup->shard);
+	}
 	else if (step == SQL_SETUP_HOME)
 	{
 		nparams = 2;

@@ -18,6 +18,7 @@
 #include "member.h"
 #include "outbox.h"
 #include "poller.h"
+#include "position.h"
 #include "replicas.h"
 #include "setup.h"
 #include "shard.h"
@@ -365,10 +366,16 @@ shard_check_identity(struct shard *shard, const PGresult *result, struct wig_err
 	if (timeline < shard->timeline)
 		return wig_fail(err, "the server is on timeline %d, but the shard has moved on to timeline %d: a former primary"
 						" must follow the present one", timeline, shard->timeline);
+	if (timeline == shard->timeline && strcmp(PQgetvalue(result, 0, IDENTITY_BEHIND), "t") == 0)
+	{
+		shard_schema_lost(shard, "an older copy of the database answers in its place");
+		return wig_fail(err, "an older copy of the database answers in the shard's place");
+	}
 	if (timeline > shard->timeline)
 	{
 		log_warn("shard", "shard %d: its primary was promoted, timeline %d", shard->entry->id, timeline);
 		shard->timeline = timeline;
+		position_begin(shard, PQgetvalue(result, 0, IDENTITY_WAL));
 		admission_renew(shard->admission);
 	}
 	return true;

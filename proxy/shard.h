@@ -56,6 +56,7 @@ struct shard
 	char		version[48];	/* of the library */
 	char		identity[40];	/* drawn when the database was claimed or adopted */
 	int			timeline;		/* of its server's history: the latest that was seen */
+	char		wal[24];		/* how far its log had come there, at least; "" = not known */
 	char	   *facts;			/* JSON: what home's registry is to know; NULL = not known yet */
 	bool		reachable;		/* its first lane is up */
 	int64_t		changed_at_ms;	/* when that changed, by this machine's clock */

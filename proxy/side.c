@@ -17,6 +17,7 @@
 #include "config.h"
 #include "log.h"
 #include "loop.h"
+#include "position.h"
 #include "shard.h"
 #include "side.h"
 
@@ -397,11 +398,12 @@ side_ready(struct link *link)
 static bool
 side_greet(struct link *link)
 {
+	const struct side *side = link->owner;
 	char		timeout[24];
-	const char *const values[] = {LOCK_TIMEOUT, timeout};
+	const char *const values[] = {LOCK_TIMEOUT, timeout, position_known(side->pool->shard)};
 
 	snprintf(timeout, sizeof(timeout), "%lld", (long long) config.statement_timeout_ms);
-	return PQsendQueryParams(link->conn, statement_text(SQL_SESSION_SIDE), 2, NULL, values, NULL, NULL, 0);
+	return PQsendQueryParams(link->conn, statement_text(SQL_SESSION_SIDE), 3, NULL, values, NULL, NULL, 0);
 }
 
 static bool

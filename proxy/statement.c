@@ -9,9 +9,14 @@
 /* Proxies that set up one database at a time wait for one another. */
 #define SETUP_LOCK_KEY "7420398115703004"
 
+/* Where the log ends, and whether that lies behind what is known of it. */
+#define WAL(known) \
+	"f.facts->>'wal', (f.facts->>'wal')::pg_catalog.pg_lsn < " known "::pg_catalog.pg_lsn"
+
 #define SESSION \
 	"select s.shard_id::text, s.system_id::text, s.database::text," \
 	" s.library_version::text, s.catalog_version::text, f.identity::text, f.timeline::text," \
+	" " WAL("$3") "," \
 	" pg_catalog.set_config('lock_timeout', $1, false)," \
 	" pg_catalog.set_config('statement_timeout', $2, false)," \
 	" pg_catalog.set_config('idle_in_transaction_session_timeout', '30s', false)" \
@@ -76,7 +81,7 @@ static const char *const texts[STATEMENTS] = {
 	" pg_catalog.current_database()); end $$",
 	[SQL_SETUP_IDENTITY] =
 	"select s.shard_id::text, s.system_id::text, s.database::text, s.library_version::text, s.catalog_version::text,"
-	" f.identity::text, f.timeline::text,"
+	" f.identity::text, f.timeline::text, " WAL("$1") ","
 	" (select pg_catalog.bool_and(pg_catalog.has_function_privilege(p.oid, 'execute'))::text"
 	"  from pg_catalog.pg_proc p where p.pronamespace = 'wiggle'::pg_catalog.regnamespace"
 	"  and p.proname in ('batch', 'release_owners', 'register', 'instance_list', 'cancel')), session_user::text,"
@@ -88,7 +93,10 @@ static const char *const texts[STATEMENTS] = {
 	[SQL_SETUP_UNLOCK] = "select pg_catalog.pg_advisory_unlock(" SETUP_LOCK_KEY ")",
 	[SQL_FACTS] = "select facts::text from wiggle.shard_facts()",
 	[SQL_ADMIT] =
-	"select shard, refusal from wiggle.shard_admit($1::pg_catalog.jsonb, $2::pg_catalog.bool)",
+	"select shard, refusal, wal from wiggle.shard_admit($1::pg_catalog.jsonb, $2::pg_catalog.bool)",
+	[SQL_POSITION] =
+	"select identity::pg_catalog.text, timeline, facts->>'wal' from wiggle.shard_facts() where facts->>'wal' is not null",
+	[SQL_POSITIONS] = "select wiggle.shard_positions($1::pg_catalog.jsonb)",
 	[SQL_WORKFLOWS] = "select distinct name from wiggle.workflows() order by name",
 	[SQL_DEFINITION_LIST] = "select wiggle.definition_list()::text, wiggle.definition_mark()",
 	[SQL_DEFINITION_BODY] =

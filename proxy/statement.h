@@ -21,7 +21,7 @@ enum statement
 	SQL_BATCH,					/* eight composites, binary; rows of wiggle.batch_result */
 	SQL_IMPATIENT,				/* before SQL_BATCH: this transaction gives up soon on a lock */
 	SQL_RELEASE_OWNERS,			/* text[], int4: the lost session's pid */
-	SQL_SESSION_LANE,			/* $1 lock, $2 statement timeout (ms); shard identity */
+	SQL_SESSION_LANE,			/* $1 lock, $2 statement timeout (ms), $3 WAL known; shard identity */
 	SQL_SESSION_SIDE,			/* the same for side connections */
 	SQL_LISTEN,
 	SQL_PROBE,
@@ -33,13 +33,15 @@ enum statement
 	SQL_SETUP_LIBRARY,			/* the loaded library's version, text */
 	SQL_SETUP_UPDATE,
 	SQL_SETUP_SEARCH_PATH,
-	SQL_SETUP_IDENTITY,
+	SQL_SETUP_IDENTITY,			/* $1 WAL known */
 	SQL_SETUP_CLAIM,			/* $1 shard id */
 	SQL_SETUP_HOME,				/* $1 home's shard id, $2 this shard's state */
 	SQL_SETUP_SETTINGS,			/* $1 what the database is to have set (JSON), $2 apply; rows of enum settings_column */
 	SQL_SETUP_UNLOCK,
 	SQL_FACTS,					/* as IDENTITY_FACTS */
-	SQL_ADMIT,					/* home: $1 entries, $2 whole; rows of shard and refusal */
+	SQL_ADMIT,					/* home: $1 entries, $2 whole; rows of shard, refusal, and the position that it lies behind */
+	SQL_POSITION,				/* where the shard's log ends */
+	SQL_POSITIONS,				/* home: $1 entries */
 	SQL_WORKFLOWS,
 	SQL_DEFINITION_LIST,		/* JSON for SQL_LACKING, and a mark that changes with it */
 	SQL_DEFINITION_BODY,		/* $1 name, $2 version; as it was registered */
@@ -101,12 +103,27 @@ enum identity_column
 	IDENTITY_CATALOG,
 	IDENTITY_UUID,				/* NULL: not claimed */
 	IDENTITY_TIMELINE,			/* of the server's history; each promotion begins another */
+	IDENTITY_WAL,				/* where its log ends; NULL: a standby */
+	IDENTITY_BEHIND,			/* 't': before the position given */
 	IDENTITY_MAY_SERVE,			/* SQL_SETUP_IDENTITY alone, and the rest: 'true' when the role may run what
 								 * is needed */
 	IDENTITY_ROLE,				/* the session's role */
 	IDENTITY_GENUINE,			/* 'f': a copy of the database that was claimed */
 	IDENTITY_FACTS,				/* JSON, for SQL_ADMIT */
 	IDENTITY_COMPLETE			/* 't': it had every definition of home when it was looked at last */
+};
+
+/* Columns of SQL_POSITION, as text. */
+enum position_column
+{
+	POSITION_UUID, POSITION_TIMELINE, POSITION_WAL
+};
+
+/* Columns of SQL_ADMIT, as text. */
+enum admit_column
+{
+	ADMIT_SHARD, ADMIT_REFUSAL,
+	ADMIT_WAL					/* refused for this: its facts say less, which may be because others have looked since */
 };
 
 /* Columns of SQL_SETUP_STATE, as text. */

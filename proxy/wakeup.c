@@ -16,6 +16,7 @@
 #include "metrics.h"
 #include "outbox.h"
 #include "poller.h"
+#include "position.h"
 #include "shard.h"
 #include "wakeup.h"
 
@@ -61,9 +62,10 @@ probe(struct deadline *deadline)
 static bool
 wakeup_greet(struct link *link)
 {
-	const char *const values[] = {"5000", "20000"};
+	const struct wakeup *wakeup = link->owner;
+	const char *const values[] = {"5000", "20000", position_known(wakeup->shard)};
 
-	return PQsendQueryParams(link->conn, statement_text(SQL_SESSION_SIDE), 2, NULL, values, NULL, NULL, 0);
+	return PQsendQueryParams(link->conn, statement_text(SQL_SESSION_SIDE), 3, NULL, values, NULL, NULL, 0);
 }
 
 static bool

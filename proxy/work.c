@@ -13,6 +13,7 @@
 #include "loop.h"
 #include "member.h"
 #include "outbox.h"
+#include "position.h"
 #include "poller.h"
 #include "principal.h"
 #include "random.h"
@@ -164,6 +165,7 @@ work_start(void (*on_opened) (void), void (*on_failed) (const char *reason), str
 	member_start(decide_when_all_are_heard, on_failed);
 	outbox_start();
 	watch_start();
+	position_start();
 	rpc_event_start();
 	if (!shards_start(topology, on_serving, on_refused, err))
 		return false;

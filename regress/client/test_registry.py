@@ -1,6 +1,7 @@
 """Which database is which shard: what a start, a copy, a failover and a wrong topology come to."""
 import json
 import os
+import shutil
 import subprocess
 
 import grpc
@@ -224,6 +225,58 @@ class Registry(Databases):
                      "wfi.s1.0123456789abcdefghjkmn")
         self.shard.psql("update wf_shard_registry set identity = '%s' where shard_id = 1" % identity)
         wait_for(again.ready, 60, "readiness")
+
+
+class OlderCopies(Databases):
+    """A data directory from before differs from the shard in nothing but how far it has come."""
+
+    def swap(self, cluster):
+        """Another data directory takes the present one's place, which is kept."""
+        self.pause(cluster)
+        os.rename(cluster.data, cluster.data + ".swap")
+        os.rename(cluster.data + ".copy", cluster.data)
+        os.rename(cluster.data + ".swap", cluster.data + ".copy")
+        self.resume(cluster)
+
+    def test_one_is_refused_by_whoever_has_seen_the_shard_since(self):
+        away = world.make_shard("registry-older-" + self.name[:12])
+        self.addCleanup(away.stop)
+        document = topology(self.shard, away)
+        proxy = self.proxy_for(document).start()
+        client = Client(proxy.address)
+        self.addCleanup(client.close)
+        name = fresh_name()
+        client.register(flow(name, "a"))
+        for cluster in (self.shard, away):
+            self.pause(cluster)
+            shutil.copytree(cluster.data, cluster.data + ".copy")
+            self.resume(cluster)
+        wait_for(proxy.ready, 60, "readiness")
+        started = {i.split(".")[1]: i for i in (client.start(name) for _ in range(20))}
+        self.assertEqual(set(started), {"s0", "s1"})
+        for cluster in (self.shard, away):  # far beyond what the copy writes by itself
+            cluster.psql("create table much as select repeat('x', 1000) from generate_series(1, 20000)")
+        reached = away.psql("select pg_current_wal_flush_lsn()")
+        wait_for(lambda: self.shard.psql("select wal >= :'reached'::pg_lsn from wf_shard_registry where shard_id = 1",
+                                         reached=reached) == "t", 60, "home to know how far the shard has come")
+
+        self.swap(away)
+        wait_for(lambda: "this is an older copy" in proxy.log(), 60, "the running proxy to refuse the copy of shard 1")
+        self.refused(grpc.StatusCode.UNAVAILABLE, "*storage temporarily unavailable*", client.get, started["s1"])
+        self.refuses(document, "shard 1 (127.0.0.1:%d/wiggle): its write-ahead log ends at" % away.port,
+                     "had already written up to", "this is an older copy")
+        self.swap(away)
+        wait_for(proxy.ready, 60, "the shard itself to be taken again")
+        self.assertEqual(client.status(started["s1"]), "RUNNING")
+
+        # home's registry is in its copy: what the running proxy remembers has to do
+        self.swap(self.shard)
+        wait_for(lambda: "shard 0 (%s): its write-ahead log ends at" % self.place() in proxy.log(), 60,
+                 "the running proxy to refuse the copy of home")
+        self.refused(grpc.StatusCode.UNAVAILABLE, "*storage temporarily unavailable*", client.get, started["s0"])
+        self.swap(self.shard)
+        wait_for(proxy.ready, 60, "home itself to be taken again")
+        self.assertEqual(client.status(started["s0"]), "RUNNING")
 
 
 class CatchingUp(Databases):
