@@ -1487,6 +1487,39 @@ $$;
 comment on function settings_push(jsonb, boolean) is
 'Not for applications: set settings (wiggle.*) for this database as far as the role may; a row for each that was not as wanted. Sessions that are open keep the former values.';
 
+create function shard_owed(shard_id int) returns void
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+	n bigint := (select count(*) from wiggle.wf_outbox o where o.shard = shard_owed.shard_id);
+begin
+	if n > 0 then
+		raise exception using errcode = 'WG409',
+			message = format('%s instance(s) that schedules have begun for shard %s wait in wf_outbox on home, to be started there'
+				' once it is reached', n, shard_id);
+	end if;
+end
+$$;
+comment on function shard_owed(int) is
+'Not for applications, on home. WG409: instances minted for this shard have not been started there yet.';
+
+-- Their ids name the shard, so they can be started nowhere else.
+create function shard_disown(shard_id int) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+	n bigint;
+begin
+	delete from wiggle.wf_outbox o where o.shard = shard_disown.shard_id;
+	get diagnostics n = row_count;
+	if n > 0 then
+		raise warning '% instance(s) that schedules had begun for shard % are given up with it: they were never started', n, shard_id;
+	end if;
+end
+$$;
+comment on function shard_disown(int) is
+'Not for applications, on home: forgets what was to be started on a shard that is gone, with a warning.';
+
 create function shard_write_off(shard_id int) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 as $$
@@ -1498,6 +1531,7 @@ begin
 		raise exception using errcode = 'WG404', message = format('the registry of this database has no other shard %s', shard_id),
 			hint = 'The registry is on the home shard: wiggle.shards() lists it.';
 	end if;
+	perform wiggle.shard_disown(shard_write_off.shard_id);
 end
 $$;
 comment on function shard_write_off(int) is
@@ -1527,6 +1561,12 @@ as $$
 			format('it is %s in the topology, but has been %s since %s, and states only move forward; give it the state %s'
 				' (to take instances on that database again it needs another shard id)',
 				wanted, known.state, to_char(known.changed_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), lower(known.state))
+		when wanted = 'RETIRED' and known.state <> 'RETIRED' and known.emptied_at is null
+			 and exists (select from wiggle.wf_outbox o where o.shard = known.shard_id) then
+			format('it is RETIRED in the topology, but %s instance(s) that schedules have begun for it wait in wf_outbox on home;'
+				' give it the state %s again: they are started once its database is reached; when that is lost for good, or takes'
+				' nothing any more, run "select wiggle.shard_write_off(%s)" on home, which gives them up',
+				(select count(*) from wiggle.wf_outbox o where o.shard = known.shard_id), lower(known.state), known.shard_id)
 		when wanted = 'RETIRED' and known.state <> 'RETIRED' and known.emptied_at is null then
 			format('it is RETIRED in the topology, but nobody has confirmed that it holds nothing any more; give it the state'
 				' %s again and, once it drains and is empty, run "wiggle shards retire %s"; when its database is lost for'
@@ -1605,6 +1645,9 @@ begin
 		   set state = entry->>'state',
 			   changed_at = case when r.state = entry->>'state' then r.changed_at else clock_timestamp() end
 		 where r.shard_id = shard and r.state <> entry->>'state';
+		if entry->>'state' = 'RETIRED' and known.state <> 'RETIRED' then
+			perform wiggle.shard_disown(shard);
+		end if;
 		update wiggle.wf_shard_registry r
 		   set seen_at = clock_timestamp(), place = entry->>'place', identity = (facts->>'identity')::uuid,
 			   adopted_at = (facts->>'adopted')::timestamptz, system_id = facts->>'system',

@@ -1,6 +1,6 @@
 /*
  * inquiry.c
- *	  A call that is one question to one shard.
+ *	  A call that is one question to one shard, or one that another allows.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,6 +23,15 @@ answered(struct question *question, const PGresult *result, const struct refusal
 {
 	struct inquiry *inquiry = (struct inquiry *) question;
 
+	if (result != NULL && inquiry->then != NULL && inquiry->pending.call != NULL)
+	{
+		struct shard *shard = inquiry->then;
+
+		inquiry->then = NULL;
+		inquiry->question = (struct question) {.statement = inquiry->then_ask, .writes = true, .done = answered};
+		inquiry_ask_shard(inquiry, shard);
+		return;
+	}
 	if (result == NULL)
 		pending_refuse(&inquiry->pending, refusal);
 	else if (inquiry->pending.call != NULL)

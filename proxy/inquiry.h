@@ -1,6 +1,6 @@
 /*
  * inquiry.h
- *	  A call that is one question to one shard.
+ *	  A call that is one question to one shard, or one that another allows.
  */
 #ifndef WIGGLE_PROXY_INQUIRY_H
 #define WIGGLE_PROXY_INQUIRY_H
@@ -16,6 +16,8 @@ struct inquiry
 	struct pending pending;
 	char		number[24];		/* room for a parameter as text */
 	void		(*answer) (struct inquiry *inquiry, const PGresult *result);
+	struct shard *then;			/* is asked next, unless the first question is refused; or NULL */
+	enum statement then_ask;	/* without parameters */
 };
 
 /*

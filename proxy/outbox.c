@@ -269,7 +269,7 @@ write_answering(void)
 	{
 		if (rounds[slot].busy)
 			rounds[slot].more = true;
-		else if (shard_takes(shard_by_slot(slot)))
+		else if (shard_receives(shard_by_slot(slot)))
 			buf_printf(&answering, "%s%d", n++ > 0 ? "," : "", shard_by_slot(slot)->entry->id);
 	}
 	buf_byte(&answering, '}');

@@ -2,6 +2,7 @@
  * rpc_shard.c
  *	  ListShards, RetireShard: pg_wiggle's own service.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -188,7 +189,11 @@ rpc_retire_shard(struct call *call)
 					 (int) request->id, problem);
 		return;
 	}
-	inquiry->question.statement = SQL_SHARD_RETIRE;
-	inquiry->question.writes = true;
-	inquiry_ask_shard(inquiry, shard_at(index));
+	snprintf(inquiry->number, sizeof(inquiry->number), "%d", (int) request->id);
+	inquiry->question.statement = SQL_SHARD_OWED;
+	inquiry->question.nparams = 1;
+	inquiry->question.params[0] = inquiry->number;
+	inquiry->then = shard_at(index);
+	inquiry->then_ask = SQL_SHARD_RETIRE;
+	inquiry_ask_home(inquiry);
 }

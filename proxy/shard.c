@@ -114,7 +114,13 @@ shard_crowded(const struct shard *shard)
 bool
 shard_takes(const struct shard *shard)
 {
-	return shard->entry->state == SHARD_ACTIVE && shard_claims(shard) && shard->definitions == DEFINITIONS_COMPLETE;
+	return shard->entry->state == SHARD_ACTIVE && shard_receives(shard);
+}
+
+bool
+shard_receives(const struct shard *shard)
+{
+	return shard->entry->state != SHARD_RETIRED && shard_claims(shard) && shard->definitions == DEFINITIONS_COMPLETE;
 }
 
 bool

@@ -144,6 +144,9 @@ extern bool shard_crowded(const struct shard *shard);
 /* May new instances be minted there now: is it active, prompt, and has it what home has registered? */
 extern bool shard_takes(const struct shard *shard);
 
+/* Or, in a shard that drains, those be started that had been minted before? */
+extern bool shard_receives(const struct shard *shard);
+
 /*
  * Is what asks every shard incomplete without it? Not when it is retired, nor before it
  * has been set up for the first time, when it was added to a running process.

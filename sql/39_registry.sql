@@ -49,6 +49,8 @@ select wt.admit('[' || wt.entry(1, 'RETIRED') || ']');
 insert into wiggle.wf_outbox values ('wfi.s1.x', 1, 'w', null, '{}', now());
 select wt.admit('[' || wt.entry(1, 'DRAINING', 5, 1, '0/4', '{"system":"73","emptied":"2026-02-02"}') || ']');
 select emptied from wiggle.shards() where shard_id = 1;
+select wt.admit('[' || wt.entry(1, 'RETIRED') || ']');
+select wt.refusal('select wiggle.shard_owed(1)'), wt.refusal('select wiggle.shard_owed(2)');
 delete from wiggle.wf_outbox;
 select wt.admit('[' || wt.entry(1, 'DRAINING', 5, 1, '0/4', '{"system":"73","emptied":"2026-02-02"}') || ']');
 select emptied from wiggle.shards() where shard_id = 1;
@@ -59,7 +61,9 @@ select shard_id, state from wiggle.shards();
 select wt.admit('[' || wt.entry(0, 'ACTIVE', 1) || ']', true);
 select wt.admit('[' || wt.entry(2, 'DRAINING', 6) || ']');
 select wt.refusal('select wiggle.shard_write_off(0)'), wt.refusal('select wiggle.shard_write_off(7)');
+insert into wiggle.wf_outbox values ('wfi.s2.x', 2, 'w', null, '{}', now()), ('wfi.s3.x', 3, 'w', null, '{}', now());
 select wiggle.shard_write_off(2);
+select id from wiggle.wf_outbox;
 select wt.admit('[' || wt.entry(2, 'RETIRED') || ']');
 -- Home's own position is not compared: it is in every copy.
 select wt.admit('[' || wt.entry(0, 'ACTIVE', 1, 1, '0/1') || ']');

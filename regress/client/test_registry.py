@@ -401,6 +401,16 @@ class Shards(Databases):
         draining = self.proxy_for(self.document("wiggle", "other", s1="draining")).start()
         refused = self.wiggle(1, "shards", "retire", "1", server=draining).stderr
         self.assertRegex(refused, r"shard 1 still holds \d instance\(s\), [12] of them not ended")
+
+        # what a schedule had minted for it is started there all the same, and counts until then
+        late = "wfi.s1.0123456789abcdefghjkmn"
+        self.shard.psql("delete from wf_instance", "other")
+        self.shard.psql("insert into wf_outbox values (:'id', 1, :'name', null, '{}', now(), 0, 'infinity')", id=late, name=name)
+        self.assertIn("1 instance(s) that schedules have begun for shard 1 wait in wf_outbox on home",
+                      self.wiggle(1, "shards", "retire", "1", server=draining).stderr)
+        self.shard.psql("update wf_outbox set due_at = '-infinity'; notify wiggle_outbox")
+        wait_for(lambda: self.shard.psql("select count(*) from wf_outbox") == "0", 60, "the outbox to be delivered")
+        self.assertEqual(self.shard.psql("select id from wf_instance", "other"), late)
         self.shard.psql("delete from wf_instance", "other")
         self.wiggle(0, "shards", "retire", "1", server=draining)
         wait_for(lambda: self.shard.psql("select emptied from wiggle.shards() where shard_id = 1") == "t", 60,
