@@ -156,6 +156,10 @@ check_roles(const struct topology_reader *reader)
 		return wig_fail(reader->err, "the home shard is %d; it stays ACTIVE, but its state is %s",
 						topology->shards[topology->home].id,
 						topology_state_name(topology->shards[topology->home].state));
+	if (auths == 1 && topology->shards[auth].state != SHARD_ACTIVE)
+		return wig_fail(reader->err, "the auth role is shard %d's, which keeps the keys and roles of clients; it stays ACTIVE, but"
+						" its state is %s: give the role to another shard first", topology->shards[auth].id,
+						topology_state_name(topology->shards[auth].state));
 	if (!instances)
 		return wig_fail(reader->err, "no shard carries the instances role");
 	if (serving > TOPOLOGY_MAX_SHARDS)
@@ -327,6 +331,15 @@ topology_find(const struct topology *topology, int32_t id)
 			return i;
 	}
 	return -1;
+}
+
+int
+topology_auth(const struct topology *topology)
+{
+	int			at = topology->home;
+
+	count_role(topology, ROLE_AUTH, &at);
+	return at;
 }
 
 bool

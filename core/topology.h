@@ -114,6 +114,9 @@ extern void topology_free(struct topology *topology);
 /* Index of the shard with this id, -1 when it is not listed. */
 extern int	topology_find(const struct topology *topology, int32_t id);
 
+/* Index of the shard with the role auth, which a document that names none gives to home. */
+extern int	topology_auth(const struct topology *topology);
+
 /*
  * Is there anything to connect for (active or draining, role instances, home or auth)? One with auth
  * alone is set up and asked like any other, and holds no instance.

@@ -271,12 +271,14 @@ create table wf_shard_registry (
 	timeline			int,
 	wal					pg_lsn,
 	wal_at				timestamptz,
-	emptied_at			timestamptz
+	emptied_at			timestamptz,
+	auth				boolean not null default false
 );
 comment on table wf_shard_registry is 'On home: every shard there has been, its state, which only moves forward, and which database it is.';
 comment on column wf_shard_registry.place is 'Host, port and database as a proxy last reached it.';
 comment on column wf_shard_registry.timeline is 'Of the server''s history, with wal: a database that is behind is a former primary or an older copy.';
 comment on column wf_shard_registry.wal_at is 'When wal was noted: proxies tell it every few seconds, and of many one is written.';
+comment on column wf_shard_registry.auth is 'It keeps the keys and roles of clients, as a proxy that asks for them noted first, or shard_auth() since.';
 comment on column wf_shard_registry.emptied_at is 'When the shard was found to hold nothing any more, or was written off: it may be RETIRED.';
 
 create table wf_beat (
@@ -1608,6 +1610,8 @@ declare
 	own int := (select s.shard_id from wiggle.wf_shard s);
 	known wiggle.wf_shard_registry;
 	facts jsonb;
+	keeper int;
+	wanted int := (select (e.value->>'id')::int from jsonb_array_elements(entries) e where (e.value->>'auth')::boolean);
 begin
 	lock table wiggle.wf_shard_registry in share row exclusive mode;
 	for entry in select e.value from jsonb_array_elements(entries) e order by (e.value->>'id')::int loop
@@ -1658,6 +1662,18 @@ begin
 		 where r.shard_id = shard and facts is not null;
 	end loop;
 	wal := null;
+	keeper := (select r.shard_id from wiggle.wf_shard_registry r where r.auth);
+	if wanted is not null and (keeper is null or keeper = own and not exists (select from wiggle.wf_auth_credential)
+								and not exists (select from wiggle.wf_auth_role)) then
+		perform wiggle.shard_auth(wanted);
+	elsif wanted <> keeper then
+		-- a proxy that runs is not told this of home, without which it could do nothing
+		shard := case when wanted = own then keeper else wanted end;
+		refusal := format('the topology gives the role auth to shard %s, but the keys and roles of clients are kept on shard %s; give'
+			' it back, or, once they have been copied to shard %s or are to begin anew there, run "select wiggle.shard_auth(%s)"'
+			' on home', wanted, keeper, wanted, wanted);
+		return next;
+	end if;
 	return query
 	select r.shard_id, format('it is not in the topology, but home knows it as %s, last reached at %s; list it again: a shard'
 			' stays listed, at last with the state retired', r.state, coalesce(r.place, 'no place yet')), null::pg_lsn
@@ -1669,6 +1685,21 @@ end
 $$;
 comment on function shard_admit(jsonb, boolean) is
 'Not for applications, on home: compares shards of a topology with the registry and notes them there; rows are refusals, with the position that the shard had reached when it lies behind that. whole: the topology has no others.';
+
+create function shard_auth(shard_id int) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+as $$
+begin
+	if not exists (select from wiggle.wf_shard_registry r where r.shard_id = shard_auth.shard_id) then
+		raise exception using errcode = 'WG404', message = format('the registry of this database has no shard %s', shard_id),
+			hint = 'The registry is on the home shard: wiggle.shards() lists it.';
+	end if;
+	update wiggle.wf_shard_registry r set auth = not r.auth
+	 where r.auth <> (r.shard_id = shard_auth.shard_id);
+end
+$$;
+comment on function shard_auth(int) is
+'On home: the keys and roles of clients are kept on this shard from now on, which the topology has to say as well. WG404: no such shard.';
 
 create function shard_positions(entries jsonb) returns void
 language sql volatile security definer set search_path = pg_catalog, pg_temp

@@ -72,6 +72,8 @@ admission_entries(const struct shard *shard, bool whole, struct buf *out)
 			buf_json(out, target_name(shard->target));
 			buf_printf(out, ",\"facts\":%s", shard->facts);
 		}
+		if (i == topology_auth(topology) && config.grpc_auth != GRPC_AUTH_OFF)
+			buf_text(out, ",\"auth\":true");
 		buf_byte(out, '}');
 	}
 	buf_byte(out, ']');

@@ -46,7 +46,7 @@ static uint64_t generation;
 static struct question watch;
 static struct deadline next_watch;
 static bool watching;
-static char head[24];
+static char head[72];			/* the database, and the number of its last change */
 
 static struct metric *asked;
 static struct metric *seen;
@@ -56,12 +56,7 @@ static struct metric *seen;
 struct shard *
 principal_shard(void)
 {
-	const struct topology *topology = shard_topology();
-
-	for (int i = 0; i < topology->nshards; i++)
-		if ((topology->shards[i].roles & ROLE_AUTH) != 0 && topology_serves(&topology->shards[i]))
-			return shard_at(i);
-	return shard_at(topology->home);
+	return shard_at(topology_auth(shard_topology()));
 }
 
 /* -------------------------------------------------------------- principals */
@@ -300,15 +295,20 @@ principal_forget(struct principal_wait *wait)
 static void
 watched(struct question *question, const PGresult *result, const struct refusal *refusal)
 {
-	const char *now = result != NULL && PQntuples(result) == 1 ? PQgetvalue(result, 0, 0) : NULL;
+	char		now[sizeof(head)];
 
 	(void) question;
 	(void) refusal;
 	watching = false;
-	if (now == NULL || strcmp(now, head) == 0)
+	if (result == NULL || PQntuples(result) != 1)
+		return;
+
+	/* another database, restored or adopted, may have come to the same number by other changes */
+	snprintf(now, sizeof(now), "%s %s", principal_shard()->identity, PQgetvalue(result, 0, 0));
+	if (strcmp(now, head) == 0)
 		return;
 	snprintf(head, sizeof(head), "%s", now);
-	metric_set(seen, strtoll(head, NULL, 10));
+	metric_set(seen, strtoll(PQgetvalue(result, 0, 0), NULL, 10));
 	generation++;
 }
 

@@ -73,23 +73,8 @@ topology_same_generation(const struct topology *a, const struct generation *x,
 
 /* ---- what must not change ---- */
 
-/* Roles that decide what a shard holds. */
+/* Roles that decide what a shard holds; auth is looked at apart. */
 #define HOLDS (ROLE_INSTANCES | ROLE_HOME)
-
-/* The role auth beside others may move; alone it is what the shard is connected for. */
-static unsigned
-held(unsigned roles)
-{
-	return (roles & HOLDS) != 0 ? roles & HOLDS : roles & ROLE_AUTH;
-}
-
-static const char *
-changed_role(unsigned roles)
-{
-	if ((roles & ROLE_HOME) != 0)
-		return "home";
-	return (roles & ROLE_INSTANCES) != 0 ? "instances" : "auth";
-}
 
 static bool
 check_shard(const struct topology_shard *was, const struct topology *fresh, struct wig_error *err)
@@ -108,10 +93,10 @@ check_shard(const struct topology_shard *was, const struct topology *fresh, stru
 	if (was->state == SHARD_ACTIVE && is->state == SHARD_RETIRED)
 		return wig_fail(err, "shard %d cannot go from ACTIVE to RETIRED at once; set it to draining first, and to retired when"
 						" it holds no instance any more", was->id);
-	if (held(is->roles) != held(was->roles))
+	if ((is->roles & HOLDS) != (was->roles & HOLDS))
 		return wig_fail(err, "shard %d cannot take or lose the role '%s' while the server runs; restore its roles, or restart"
 						" every server with the new document", was->id,
-						changed_role(held(is->roles) ^ held(was->roles)));
+						((is->roles ^ was->roles) & ROLE_HOME) != 0 ? "home" : "instances");
 	return true;
 }
 
@@ -134,6 +119,18 @@ check_generations(const struct topology *running, const struct topology *fresh, 
 	return true;
 }
 
+/* Keys and roles of clients stay where they are: on another shard there are others, or none. */
+static bool
+check_auth(const struct topology *running, const struct topology *fresh, struct wig_error *err)
+{
+	int32_t		was = running->shards[topology_auth(running)].id;
+	int32_t		is = fresh->shards[topology_auth(fresh)].id;
+
+	return is == was ||
+		wig_fail(err, "the auth role cannot move from shard %d to shard %d while the server runs, since the keys and roles of"
+				 " clients would not; leave it shard %d's", was, is, was);
+}
+
 static bool
 check(const struct topology *running, const struct topology *fresh, int64_t now_ms, struct wig_error *err)
 {
@@ -142,6 +139,8 @@ check(const struct topology *running, const struct topology *fresh, int64_t now_
 	if (fresh->shards[fresh->home].id != home)
 		return wig_fail(err, "the home shard cannot move from %d to %d while the server runs; leave it shard %d", home,
 						fresh->shards[fresh->home].id, home);
+	if (!check_auth(running, fresh, err))
+		return false;
 	for (int i = 0; i < running->nshards; i++)
 	{
 		if (!check_shard(&running->shards[i], fresh, err))

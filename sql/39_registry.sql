@@ -67,6 +67,16 @@ select id from wiggle.wf_outbox;
 select wt.admit('[' || wt.entry(2, 'RETIRED') || ']');
 -- Home's own position is not compared: it is in every copy.
 select wt.admit('[' || wt.entry(0, 'ACTIVE', 1, 1, '0/1') || ']');
+-- The keys and roles of clients stay where they were noted first, unless that is home and has none, or shard_auth() has said otherwise.
+select wt.admit('[{"id":0,"state":"ACTIVE","auth":true},{"id":3,"state":"ACTIVE"}]', true);
+select wt.admit('[{"id":0,"state":"ACTIVE"},{"id":3,"state":"ACTIVE","auth":true}]', true);
+select wt.admit('[{"id":0,"state":"ACTIVE","auth":true},{"id":3,"state":"ACTIVE"}]', true);
+select wt.refusal('select wiggle.shard_auth(8)');
+select wiggle.shard_auth(0);
+select wt.admit('[{"id":0,"state":"ACTIVE","auth":true},{"id":3,"state":"ACTIVE"}]', true);
+select wiggle.auth_put_role('kept', '{read}', 'test');
+select wt.admit('[{"id":0,"state":"ACTIVE"},{"id":3,"state":"ACTIVE","auth":true}]', true);
+select shard_id from wiggle.wf_shard_registry where auth;
 rollback;
 
 -- What a shard has to do.

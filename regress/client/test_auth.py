@@ -1,5 +1,6 @@
 """Who may do what: keys, certificates and roles, against every call there is."""
 import contextlib
+import copy
 import json
 import os
 import subprocess
@@ -14,6 +15,7 @@ import world
 from certs import Authority
 from harness import Proxy, topology, wait_for
 from test_cli import wiggle
+from test_topology_reload import written
 from wigclient import REQUESTS, SERVICE, Client, ClientTest, flow, fresh_name, run_of, step_result
 
 AUTH = "pg_wiggle.v1.AuthService"
@@ -325,6 +327,20 @@ class AuthShard(ClientTest):
         self.pg_ctl(keeper, "restart")
         wait_for(lambda: self.served(short) and self.served(unknown), what="the shard's return")
 
+        # the role does not move by itself, neither at once nor with a start
+        moved = copy.deepcopy(document)
+        moved["shards"][1]["roles"] = ["instances"]
+        written(proxies[0], moved)
+        wait_for(lambda: "the auth role cannot move from shard 1 to shard 0" in proxies[0].log(), what="the refusal")
+        self.assertTrue(self.served(kept))
+        fresh = Proxy(world.AREA, moved, name=fresh_name("moved"), WIGGLE_GRPC_AUTH="enforce")
+        fresh.start(wait=False)
+        self.assertEqual(fresh.process.wait(60), 1, fresh.log())
+        self.assertIn("the topology gives the role auth to shard 0, but the keys and roles of clients are kept on shard 1", fresh.log())
+        home.psql("select wiggle.shard_auth(0)")
+        fresh.start()
+        self.addCleanup(fresh.stop)
+
     def test_a_shard_for_this_alone(self):
         document = topology(*world.shards)
         document["shards"][1]["roles"] = ["auth"]
@@ -343,7 +359,7 @@ class AuthShard(ClientTest):
         document["shards"][1]["roles"] = ["search"]
         with open(os.path.join(world.AREA, proxy.name + ".topology.json"), "w", encoding="utf-8") as f:
             json.dump(document, f)
-        wait_for(lambda: "shard 1 cannot take or lose the role 'auth' while the server runs" in proxy.log(), 60, "the refusal")
+        wait_for(lambda: "the auth role cannot move from shard 1 to shard 0" in proxy.log(), 60, "the refusal")
         self.assertTrue(self.served(clients[1]))
 
     def pg_ctl(self, cluster, action):

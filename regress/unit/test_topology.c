@@ -191,6 +191,8 @@ static const struct
 	{DOCUMENT(SHARD("0", "active", "\"instances\"", "a"), "[]"), "exactly one shard carries the home role; 0 do"},
 	{DOCUMENT(SHARD("0", "active", HOME, "a") "," SHARD("1", "active", HOME, "b"), "[]"), "exactly one shard carries the home role; 2 do"},
 	{DOCUMENT(SHARD("0", "active", HOME ",\"auth\"", "a") "," SHARD("1", "active", "\"auth\"", "b"), "[]"), "exactly one shard carries the auth role; 2 do"},
+	{DOCUMENT(SHARD("0", "active", HOME, "a") "," SHARD("1", "draining", "\"instances\",\"auth\"", "b"), "[]"), "the auth role is shard 1's, which keeps the keys and roles of clients; it stays ACTIVE, but its state is DRAINING"},
+	{DOCUMENT(SHARD("0", "active", HOME, "a") "," SHARD("1", "retired", "\"instances\",\"auth\"", "b"), "[]"), "the auth role is shard 1's, which keeps the keys and roles of clients; it stays ACTIVE, but its state is RETIRED"},
 	{DOCUMENT(SHARD("7", "draining", HOME, "a"), "[]"), "the home shard is 7; it stays ACTIVE, but its state is DRAINING"},
 	{DOCUMENT(SHARD("0", "active", "\"home\"", "a"), "[]"), "no shard carries the instances role"},
 	{DOCUMENT(SHARD("0", "active", "\"home\"", "a") "," SHARD("1", "retired", "\"instances\"", "b"), "[]"), "no shard carries the instances role"},

@@ -116,6 +116,8 @@ what_may_not_change(void **state)
 			"generation 1 has begun and cannot be removed, nor another be put before it");
 	refuses(DOCUMENT(SHARD(0, "active", PLAIN) "," SHARD(1, "draining", PLAIN) "," SHARD(3, "active", HOME), ONE "," TWO),
 			"the home shard cannot move from 0 to 3 while the server runs; leave it shard 0");
+	refuses(DOCUMENT(SHARD(0, "active", HOME) "," SHARD(1, "draining", PLAIN) "," SHARD(3, "active", PLAIN ",\"auth\""), ONE "," TWO),
+			"the auth role cannot move from shard 0 to shard 3 while the server runs");
 	refuses(DOCUMENT(SHARD(0, "active", HOME) "," SHARD(1, "draining", PLAIN) "," SHARD(2, "retired", PLAIN) ","
 					 SHARD(3, "retired", PLAIN), ONE "," TWO "," GENERATION(3, FUTURE, "\"0\":1")),
 			"shard 3 cannot go from ACTIVE to RETIRED at once");
