@@ -1701,7 +1701,7 @@ $$;
 comment on function shard_auth(int) is
 'On home: the keys and roles of clients are kept on this shard from now on, which the topology has to say as well. WG404: no such shard.';
 
-create function shard_positions(entries jsonb) returns void
+create function shard_positions(entries jsonb) returns setof int
 language sql volatile security definer set search_path = pg_catalog, pg_temp
 as $$
 	-- Of many proxies one writes, and none waits for another.
@@ -1712,10 +1712,11 @@ as $$
 		 where e.wal > r.wal and r.wal_at not between clock_timestamp() - interval '3 s' and clock_timestamp()
 		 for update of r skip locked)
 	update wiggle.wf_shard_registry r set wal = due.wal, wal_at = clock_timestamp()
-	  from due where r.shard_id = due.shard_id
+	  from due where r.shard_id = due.shard_id;
+	select r.shard_id from wiggle.wf_shard_registry r where r.identity is not null
 $$;
 comment on function shard_positions(jsonb) is
-'Not for applications, on home: how far the write-ahead logs of shards had come.';
+'Not for applications, on home: how far the write-ahead logs of shards had come. The shards that any proxy has reached.';
 
 create function transitions(out machine text, out from_status text, out to_status text, out rule text)
 returns setof record

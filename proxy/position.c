@@ -67,6 +67,13 @@ told(struct question *asked, const PGresult *result, const struct refusal *refus
 	telling = false;
 	if (result == NULL)
 		log_debug("position", "home could not be told how far the shards are: %s", refusal->message);
+	for (int row = 0; result != NULL && row < PQntuples(result); row++)
+	{
+		int			index = topology_find(shard_topology(), (int32_t) strtol(PQgetvalue(result, row, 0), NULL, 10));
+
+		if (index >= 0 && shard_at(index) != NULL)
+			shard_at(index)->known = true;
+	}
 }
 
 /* Home's own registry is in any copy of it: what is written there about home says nothing. */
@@ -75,7 +82,7 @@ tell_home(void)
 {
 	const struct shard *home = shard_at(shard_topology()->home);
 
-	if (telling || entries.len <= 1)
+	if (telling)
 		return;
 	buf_byte(&entries, ']');
 	question = (struct question) {

@@ -132,7 +132,7 @@ shard_retired(const struct shard *shard)
 bool
 shard_counts(const struct shard *shard)
 {
-	return !shard_retired(shard) && (!shard->late || shard->told);
+	return !shard_retired(shard) && (!shard->late || shard->told || shard->known || shard_weighs(shard));
 }
 
 /* ---- how many lanes ---- */

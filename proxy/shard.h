@@ -46,6 +46,7 @@ struct shard
 	int			index;			/* in the topology */
 	int			slot;			/* 0..63 among those that have served: a poll's bit */
 	bool		late;			/* has been added to a running process */
+	bool		known;			/* home has heard of it from any proxy, which may have minted there */
 	struct target *target;		/* the entry's */
 	struct target *former;		/* that sessions still use, until the other one has been verified; or NULL */
 	enum shard_phase phase;
@@ -92,6 +93,9 @@ extern struct shard *shard_at(int index);
 extern struct shard *shard_by_slot(int slot);
 extern int	shard_slots(void);
 extern const struct topology *shard_topology(void);
+
+/* Does the generation in force give it weight? */
+extern bool shard_weighs(const struct shard *shard);
 
 /* Another shard whose database is the same, NULL when there is none. */
 extern const struct shard *shard_twin(const struct shard *shard, const char *system_id,
@@ -148,8 +152,8 @@ extern bool shard_takes(const struct shard *shard);
 extern bool shard_receives(const struct shard *shard);
 
 /*
- * Is what asks every shard incomplete without it? Not when it is retired, nor before it
- * has been set up for the first time, when it was added to a running process.
+ * Is what asks every shard incomplete without it? Not when it is retired, nor, when it was
+ * added to a running process, while no proxy can have minted there.
  */
 extern bool shard_counts(const struct shard *shard);
 

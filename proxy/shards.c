@@ -104,6 +104,19 @@ shard_for_instance(void)
 	return shards[index >= 0 ? index : placement_pick(placement, now_ms, NULL)];
 }
 
+bool
+shard_weighs(const struct shard *shard)
+{
+	const struct generation *generation = &topology->generations[placement_generation(topology, home_clock_ms())];
+
+	for (int i = 0; i < generation->nweights; i++)
+	{
+		if (generation->weights[i].shard == shard->index)
+			return generation->weights[i].weight > 0;
+	}
+	return false;
+}
+
 /* ---- from start to end ---- */
 
 void

@@ -41,7 +41,7 @@ enum statement
 	SQL_FACTS,					/* as IDENTITY_FACTS */
 	SQL_ADMIT,					/* home: $1 entries, $2 whole; rows of shard, refusal, and the position that it lies behind */
 	SQL_POSITION,				/* where the shard's log ends */
-	SQL_POSITIONS,				/* home: $1 entries */
+	SQL_POSITIONS,				/* home: $1 entries; the shards that any proxy has reached */
 	SQL_WORKFLOWS,
 	SQL_DEFINITION_LIST,		/* JSON for SQL_LACKING, and a mark that changes with it */
 	SQL_DEFINITION_BODY,		/* $1 name, $2 version; as it was registered */

@@ -1,4 +1,5 @@
 """Which database is which shard: what a start, a copy, a failover and a wrong topology come to."""
+import copy
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ import world
 from connect import Http1
 from harness import Proxy, topology, wait_for
 from test_cli import wiggle
+from test_topology_reload import written
 from wigclient import Client, ClientTest, flow, fresh_name
 
 
@@ -277,6 +279,34 @@ class OlderCopies(Databases):
         self.swap(self.shard)
         wait_for(proxy.ready, 60, "home itself to be taken again")
         self.assertEqual(client.status(started["s0"]), "RUNNING")
+
+
+class OneSided(Databases):
+    """A shard that one proxy reaches and another does not."""
+
+    def test_lists_do_not_leave_out_a_new_shard_that_others_reach(self):
+        one, two = (self.proxy_for(self.document("wiggle")).start() for _ in range(2))
+        client, other = (Client(p.address) for p in (one, two))
+        for c in (client, other):
+            self.addCleanup(c.close)
+        name = fresh_name()
+        client.register(flow(name, "a"))
+        more = self.document("wiggle", "other")
+        more["generations"] = self.document("wiggle")["generations"]
+        apart = copy.deepcopy(more)
+        apart["shards"][1]["primary"]["url"] = "postgresql://127.0.0.1:1/other"
+        more["generations"].append({"id": 2, "activeFrom": "2026-02-01T00:00:00Z", "weights": {"0": 1, "1": 1}})
+        written(one, more)
+        written(two, apart)
+        wait_for(lambda: client.start(name).startswith("wfi.s1."), 60, "an instance on the new shard")
+
+        def noticed():
+            try:
+                other.call("ListInstances", workflow=name)
+            except grpc.RpcError as refusal:
+                return refusal.code() == grpc.StatusCode.UNAVAILABLE and "shard 1" in refusal.details()
+            return False
+        wait_for(noticed, 60, "the other proxy to say that shard 1 is missing")
 
 
 class CatchingUp(Databases):
