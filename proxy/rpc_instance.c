@@ -9,6 +9,7 @@
 #include "home_clock.h"
 #include "ids.h"
 #include "inquiry.h"
+#include "log.h"
 #include "message.h"
 #include "pressure.h"
 #include "random.h"
@@ -29,6 +30,7 @@ struct start
 {
 	struct item item;			/* first: the lane hands it back */
 	struct pending pending;
+	struct shard *shard;		/* where it was sent */
 	char		id[WIG_ID_MAX + 1];
 };
 
@@ -39,6 +41,42 @@ free_start(struct start *start)
 	free(start);
 }
 
+/* Mint an id where new instances go now and start it there; every refusal ends it. */
+static void
+place(struct start *start)
+{
+	struct shard *shard = shard_for_instance();
+	struct refusal refusal;
+	enum submit submitted;
+	char		part[WIG_PART_LEN];
+
+	start->shard = shard;
+	if (shard == NULL || shard->closed)
+	{
+		pending_fail(&start->pending, GRPC_UNAVAILABLE,
+					 "the generation in force places new instances on a shard that is retired");
+		free_start(start);
+		return;
+	}
+	if (shard_claims(shard) && shard->definitions == DEFINITIONS_BEHIND)
+	{
+		refusal_unavailable(&refusal, shard->entry->id, "", "the shard lacks definitions that home has");
+		pending_refuse(&start->pending, &refusal);
+		free_start(start);
+		return;
+	}
+	wig_part_encode(part, (uint64_t) home_clock_ms(), random_u64());
+	wig_id_format(start->id, "wfi", shard->entry->id, part, sizeof(part));
+	submitted = shard_submit(shard, &start->item, router_hash(start->id, strlen(start->id)));
+	if (submitted == SUBMIT_OK)
+		return;
+	if (submitted == SUBMIT_FULL)
+		pressure_shed_start();
+	shard_refuse(shard, submitted, &refusal);
+	pending_refuse(&start->pending, &refusal);
+	free_start(start);
+}
+
 static void
 started(struct item *item, const struct outcome *outcome)
 {
@@ -47,6 +85,16 @@ started(struct item *item, const struct outcome *outcome)
 	Com__Wiggle__Proto__StartInstanceResponse reply =
 		COM__WIGGLE__PROTO__START_INSTANCE_RESPONSE__INIT;
 
+	/* of a new id there is nothing to conflict with but a database that was retired, as this process is yet to be told */
+	if (outcome->status == GRPC_FAILED_PRECONDITION && outcome->code == 409 && start->pending.call != NULL)
+	{
+		log_warn("start", "shard %d takes nothing new: %s; it needs another document here", start->shard->entry->id,
+				 outcome->message);
+		start->shard->closed = true;
+		start->item = (struct item) {.kind = ITEM_START, .done = started, .start = start->item.start};
+		place(start);
+		return;
+	}
 	reply.instance_id = start->id;
 	reply.workflow = request->workflow;
 	if (outcome->status == GRPC_OK)
@@ -99,11 +147,7 @@ rpc_start_instance(struct call *call)
 	ProtobufCMessage *message =
 		message_request(call, &com__wiggle__proto__start_instance_request__descriptor);
 	struct wig_error err = {.message = ""};
-	struct refusal refusal;
 	struct start *start;
-	struct shard *shard;
-	enum submit submitted;
-	char		part[WIG_PART_LEN];
 
 	if (message == NULL)
 		return;
@@ -122,31 +166,7 @@ rpc_start_instance(struct call *call)
 		free_start(start);
 		return;
 	}
-	shard = shard_for_instance();
-	if (shard == NULL)
-	{
-		pending_fail(&start->pending, GRPC_UNAVAILABLE,
-					 "the generation in force places new instances on a shard that is retired");
-		free_start(start);
-		return;
-	}
-	if (shard_claims(shard) && shard->definitions == DEFINITIONS_BEHIND)
-	{
-		refusal_unavailable(&refusal, shard->entry->id, "", "the shard lacks definitions that home has");
-		pending_refuse(&start->pending, &refusal);
-		free_start(start);
-		return;
-	}
-	wig_part_encode(part, (uint64_t) home_clock_ms(), random_u64());
-	wig_id_format(start->id, "wfi", shard->entry->id, part, sizeof(part));
-	submitted = shard_submit(shard, &start->item, router_hash(start->id, strlen(start->id)));
-	if (submitted == SUBMIT_OK)
-		return;
-	if (submitted == SUBMIT_FULL)
-		pressure_shed_start();
-	shard_refuse(shard, submitted, &refusal);
-	pending_refuse(&start->pending, &refusal);
-	free_start(start);
+	place(start);
 }
 
 /* ---- GetInstance ---- */

@@ -114,7 +114,7 @@ shard_crowded(const struct shard *shard)
 bool
 shard_takes(const struct shard *shard)
 {
-	return shard->entry->state == SHARD_ACTIVE && shard_receives(shard);
+	return shard->entry->state == SHARD_ACTIVE && !shard->closed && shard_receives(shard);
 }
 
 bool
@@ -427,6 +427,7 @@ shard_setup_done(struct shard *shard)
 	if (shard->former != NULL)
 		adopt_target(shard);
 	shard->phase = SHARD_SERVING;
+	shard->closed = false;
 	log_info("shard", "shard %d: ready in %s, wiggle %s", shard->entry->id, target_name(shard->target),
 			 shard->version);
 	lane_start(shard->lanes[0]);

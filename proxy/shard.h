@@ -50,6 +50,7 @@ struct shard
 	struct target *target;		/* the entry's */
 	struct target *former;		/* that sessions still use, until the other one has been verified; or NULL */
 	enum shard_phase phase;
+	bool		closed;			/* its database was retired: it refuses what is new */
 	bool		told;			/* setup has succeeded at least once */
 	bool		refused;		/* setup was refused at least once */
 	char		system_id[32];	/* identity of the database, "" = not known yet */

@@ -418,6 +418,16 @@ class Shards(Databases):
         self.assertRegex(text, r"\n1 +ACTIVE +instances +1, then 3 +\? +\? +\? +.*not since 20.*refused")
         self.assertIn("generation 1; generation 7 from 2999-01-01T00:00:00.000Z", text)
 
+    def test_a_start_goes_elsewhere_once_its_shard_is_retired(self):
+        """A proxy that still goes by a document that weighs it, as one among many may."""
+        proxy = self.proxy_for(self.document("wiggle", "other")).start()
+        client = Client(proxy.address)
+        self.addCleanup(client.close)
+        name = fresh_name()
+        client.register(flow(name, "a"))
+        self.shard.psql("select wiggle.shard_home(0, 'DRAINING'); select wiggle.shard_retire()", "other")
+        self.assertEqual([client.start(name).split(".")[1] for _ in range(4)], ["s0"] * 4)
+
     def test_a_shard_is_drained_and_retired(self):
         proxy = self.proxy_for(self.document("wiggle", "other")).start()
         client = Client(proxy.address)
