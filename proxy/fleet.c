@@ -237,7 +237,7 @@ split_queue(const struct naming *namings, int n, struct fleet_queue *queue)
 	{
 		bool		polls = polls_all[place];
 
-		for (; next < n && namings[next].place <= place; next++)
+		for (; namings != NULL && next < n && namings[next].place <= place; next++)
 			polls = polls || namings[next].place == place;
 		if (!polls)
 			continue;
