@@ -115,8 +115,8 @@ $node->append_conf('postgresql.conf', "wiggle.retention = '1min'\nwiggle.clock_b
 $node->reload;
 ok(wait_until('the purge', sub { unpurged($kept) eq '0' }), 'a reload with a shorter retention purges it');
 is($node->safe_psql('app', 'show wiggle.clock_batch'), '7', 'sessions see it too');
-$node->safe_psql('app', q{alter database app set wiggle.retention = '1d'});
 $pid = clock_worker_pid($node, 'app');
+$node->safe_psql('app', q{alter database app set wiggle.retention = '1d'});
 $kept = ended();
 ok(wait_until('the worker with the database\'s settings', sub {
 	my $now = clock_worker_pid($node, 'app');
