@@ -1614,6 +1614,12 @@ declare
 	wanted int := (select (e.value->>'id')::int from jsonb_array_elements(entries) e where (e.value->>'auth')::boolean);
 begin
 	lock table wiggle.wf_shard_registry in share row exclusive mode;
+	-- One that was never reached holds nothing and may be taken back, a wrong url for instance. Running proxies call it retired then.
+	delete from wiggle.wf_shard_registry r
+	 where whole and r.identity is null and r.state <> 'RETIRED'
+	   and not exists (select from jsonb_array_elements(entries) e
+						where (e.value->>'id')::int = r.shard_id and e.value->>'state' <> 'RETIRED')
+	   and not exists (select from wiggle.wf_outbox o where o.shard = r.shard_id);
 	for entry in select e.value from jsonb_array_elements(entries) e order by (e.value->>'id')::int loop
 		shard := (entry->>'id')::int;
 		facts := entry->'facts';

@@ -85,7 +85,7 @@ started(struct item *item, const struct outcome *outcome)
 	Com__Wiggle__Proto__StartInstanceResponse reply =
 		COM__WIGGLE__PROTO__START_INSTANCE_RESPONSE__INIT;
 
-	/* of a new id there is nothing to conflict with but a database that was retired, as this process is yet to be told */
+	/* with a new id nothing conflicts but a database that was retired, of which this process is yet to be told */
 	if (outcome->status == GRPC_FAILED_PRECONDITION && outcome->code == 409 && start->pending.call != NULL)
 	{
 		log_warn("start", "shard %d takes nothing new: %s; it needs another document here", start->shard->entry->id,

@@ -543,8 +543,10 @@ setup_failed(struct link *link, const char *sqlstate, const char *why)
 	snprintf(setup->said, sizeof(setup->said), "%s", why);
 	setup->said_at = loop_now();
 	log_line(what == NULL ? LOG_LEVEL_WARN : LOG_LEVEL_ERROR, "setup",
-			 "shard %d: cannot connect to %s, trying again: %s%s%s", setup->shard->entry->id,
-			 target_name(setup->shard->target), why, what == NULL ? "" : "; ", what == NULL ? "" : what);
+			 "shard %d: cannot connect to %s, trying again: %s%s%s%s", setup->shard->entry->id,
+			 target_name(setup->shard->target), why, what == NULL ? "" : "; ", what == NULL ? "" : what,
+			 setup->shard->late && !setup->shard->told && !setup->shard->known
+			 ? "; while no proxy has reached it and no generation weighs it, it may be taken out of the topology again" : "");
 }
 
 static const struct link_ops setup_ops = {

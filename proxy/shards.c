@@ -325,10 +325,17 @@ renew_generations(const struct topology *was)
 	return changes;
 }
 
+/* Nothing can be on a shard that no proxy has reached; home has the last word. */
+static bool
+unused(int index)
+{
+	return shards[index] != NULL && !shards[index]->told && !shards[index]->known;
+}
+
 bool
 shards_may_replace(struct topology *document, struct wig_error *err)
 {
-	return topology_merge(topology, document, home_clock_ms(), err) && check_slots(document, err) &&
+	return topology_merge(topology, document, home_clock_ms(), unused, err) && check_slots(document, err) &&
 		check_generations(document, err);
 }
 

@@ -77,15 +77,15 @@ topology_same_generation(const struct topology *a, const struct generation *x,
 #define HOLDS (ROLE_INSTANCES | ROLE_HOME)
 
 static bool
-check_shard(const struct topology_shard *was, const struct topology *fresh, struct wig_error *err)
+check_shard(const struct topology_shard *was, const struct topology *fresh, bool unused, struct wig_error *err)
 {
 	int			index = topology_find(fresh, was->id);
 	const struct topology_shard *is = index < 0 ? NULL : &fresh->shards[index];
 
 	if (is == NULL)
-		return was->state == SHARD_RETIRED ||
-			wig_fail(err, "shard %d is not listed any more, but it is %s; only a retired shard may leave the document: list it"
-					 " again", was->id, topology_state_name(was->state));
+		return was->state == SHARD_RETIRED || unused ||
+			wig_fail(err, "shard %d is not listed any more, but it is %s; only a retired shard may leave the document, or one that"
+					 " no proxy has reached yet: list it again", was->id, topology_state_name(was->state));
 	if (is->state < was->state)
 		return wig_fail(err, "shard %d cannot go back from %s to %s; a shard's state only moves on: leave it %s", was->id,
 						topology_state_name(was->state), topology_state_name(is->state),
@@ -132,7 +132,8 @@ check_auth(const struct topology *running, const struct topology *fresh, struct 
 }
 
 static bool
-check(const struct topology *running, const struct topology *fresh, int64_t now_ms, struct wig_error *err)
+check(const struct topology *running, const struct topology *fresh, int64_t now_ms, bool (*unused) (int index),
+	  struct wig_error *err)
 {
 	int32_t		home = running->shards[running->home].id;
 
@@ -143,7 +144,7 @@ check(const struct topology *running, const struct topology *fresh, int64_t now_
 		return false;
 	for (int i = 0; i < running->nshards; i++)
 	{
-		if (!check_shard(&running->shards[i], fresh, err))
+		if (!check_shard(&running->shards[i], fresh, unused != NULL && unused(i), err))
 			return false;
 	}
 	return check_generations(running, fresh, now_ms, err);
@@ -153,13 +154,13 @@ check(const struct topology *running, const struct topology *fresh, int64_t now_
 
 bool
 topology_merge(const struct topology *running, struct topology *fresh, int64_t now_ms,
-			   struct wig_error *err)
+			   bool (*unused) (int index), struct wig_error *err)
 {
 	struct topology_shard *shards;
 	int		   *place;			/* from fresh's index to the new one */
 	int			n = running->nshards;
 
-	if (!check(running, fresh, now_ms, err))
+	if (!check(running, fresh, now_ms, unused, err))
 		return false;
 	shards = xcalloc((size_t) running->nshards + (size_t) fresh->nshards, sizeof(*shards));
 	place = xcalloc((size_t) fresh->nshards, sizeof(*place));

@@ -16,11 +16,12 @@
 
 /*
  * May `fresh` take the place of `running` at this time (home's)? If so its shards
- * are put in the running order, with a retired entry for each retired shard that
- * it does not list any more. False with *err, fresh is untouched then.
+ * are put in the running order, with a retired entry for each shard that it does not list
+ * any more: a retired one, or one that unused() says nobody has used (NULL: none is).
+ * False with *err, fresh is untouched then.
  */
 extern bool topology_merge(const struct topology *running, struct topology *fresh, int64_t now_ms,
-						   struct wig_error *err);
+						   bool (*unused) (int index), struct wig_error *err);
 
 /* Do both lead to the same database in the same way? */
 extern bool topology_same_target(const struct topology_shard *a, const struct topology_shard *b);

@@ -309,6 +309,25 @@ class OneSided(Databases):
         wait_for(noticed, 60, "the other proxy to say that shard 1 is missing")
 
 
+    def test_a_new_shard_with_a_wrong_url_is_taken_back(self):
+        document = self.document("wiggle")
+        proxy = self.proxy_for(document).start()
+        client = Client(proxy.address)
+        self.addCleanup(client.close)
+        wrong = copy.deepcopy(document)
+        wrong["shards"].append(copy.deepcopy(document["shards"][0]))
+        wrong["shards"][1].update(id=7, roles=["instances"], primary={"url": "postgresql://127.0.0.1:1/wiggle"})
+        written(proxy, wrong)
+        wait_for(lambda: "shard 7: cannot connect" in proxy.log(), 60, "the new shard to be tried")
+        self.assertIn("it may be taken out of the topology again", proxy.log())
+        self.refused(grpc.StatusCode.UNAVAILABLE, "*shard 7*", client.register, flow(fresh_name(), "a"))
+        written(proxy, document)
+        wait_for(lambda: "shard 7: is retired, its connections are closed" in proxy.log(), 60, "the shard to be left")
+        client.register(flow(fresh_name(), "a"))
+        self.assertEqual(self.shard.psql("select shard_id from wf_shard_registry"), "0")
+        self.serves(document)
+
+
 class CatchingUp(Databases):
     """A shard that lacks what home has is given it before it takes new instances."""
 

@@ -57,7 +57,7 @@ refuses(const char *text, const char *words)
 	struct topology *fresh = parse(text);
 	struct wig_error err = {.message = ""};
 
-	if (topology_merge(running, fresh, NOW, &err))
+	if (topology_merge(running, fresh, NOW, NULL, &err))
 		fail_msg("merged, although it should say \"%s\"", words);
 	if (strstr(err.message, words) == NULL)
 		fail_msg("said \"%s\" instead of \"%s\"", err.message, words);
@@ -78,7 +78,7 @@ indexes_stay(void **state)
 	struct wig_error err = {.message = ""};
 
 	(void) state;
-	if (!topology_merge(running, fresh, NOW, &err))
+	if (!topology_merge(running, fresh, NOW, NULL, &err))
 		fail_msg("%s", err.message);
 	assert_int_equal(fresh->nshards, 5);
 	for (int i = 0; i < 5; i++)
@@ -136,8 +136,8 @@ the_future_may_change(void **state)
 	struct wig_error err = {.message = ""};
 
 	(void) state;
-	assert_true(topology_merge(running, fresh, NOW, &err));
-	assert_true(topology_merge(fresh, later, NOW, &err));
+	assert_true(topology_merge(running, fresh, NOW, NULL, &err));
+	assert_true(topology_merge(fresh, later, NOW, NULL, &err));
 	assert_false(topology_same_generation(running, &running->generations[2], later, &later->generations[2]));
 	topology_free(running);
 	topology_free(fresh);
@@ -168,7 +168,7 @@ placement_goes_on(void **state)
 
 	(void) state;
 	assert_int_equal(placement_pick(placement, NOW, NULL), 3);
-	assert_true(topology_merge(running, fresh, NOW, &err));
+	assert_true(topology_merge(running, fresh, NOW, NULL, &err));
 	placement_replace(placement, fresh);
 	topology_free(running);
 	assert_int_equal(placement_pick(placement, NOW, NULL), 0);
