@@ -80,8 +80,6 @@ told(struct question *asked, const PGresult *result, const struct refusal *refus
 static void
 tell_home(void)
 {
-	const struct shard *home = shard_at(shard_topology()->home);
-
 	if (telling)
 		return;
 	buf_byte(&entries, ']');
@@ -91,7 +89,7 @@ tell_home(void)
 		.params = {buf_cstr(&entries)},
 		.done = told,
 	};
-	telling = shard_ask(shard_at(home->index), &question) == SUBMIT_OK;
+	telling = shard_ask(shard_at(shard_topology()->home), &question) == SUBMIT_OK;
 }
 
 static void

@@ -39,7 +39,7 @@ enum statement
 	SQL_SETUP_SETTINGS,			/* $1 what the database is to have set (JSON), $2 apply; rows of enum settings_column */
 	SQL_SETUP_UNLOCK,
 	SQL_FACTS,					/* as IDENTITY_FACTS */
-	SQL_ADMIT,					/* home: $1 entries, $2 whole; rows of shard, refusal, and the position that it lies behind */
+	SQL_ADMIT,					/* home: $1 entries, $2 whole; rows of shard, refusal, position that it lies behind */
 	SQL_POSITION,				/* where the shard's log ends */
 	SQL_POSITIONS,				/* home: $1 entries; the shards that any proxy has reached */
 	SQL_WORKFLOWS,
@@ -124,7 +124,7 @@ enum position_column
 enum admit_column
 {
 	ADMIT_SHARD, ADMIT_REFUSAL,
-	ADMIT_WAL					/* refused for this: its facts say less, which may be because others have looked since */
+	ADMIT_WAL					/* refused for this: its facts say less, perhaps as others have looked since */
 };
 
 /* Columns of SQL_SETUP_STATE, as text. */
