@@ -1818,7 +1818,8 @@ grant execute on function start(text, jsonb, int, text, text), mint(int), cancel
 grant execute on all functions in schema @extschema@ to wiggle_admin, wiggle_server;
 
 -- The proxy's role: every call of every client, and no decision that is a person's.
-revoke execute on function shard_adopt(), shard_write_off(int), test_set_clock(timestamptz) from wiggle_server;
+revoke execute on function shard_adopt(), shard_write_off(int), shard_auth(int), shard_disown(int), test_set_clock(timestamptz)
+	from wiggle_server;
 grant select on table wf_definition, wf_beat to wiggle_server;
 
 -- The clock worker of this database starts once this commits.

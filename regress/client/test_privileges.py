@@ -140,7 +140,8 @@ class LeastRole(ClientTest):
         return "OK"
 
     def test_no_more_than_that(self):
-        for sql in ("select wiggle.shard_adopt()", "select wiggle.shard_write_off(1)", "select wiggle.test_set_clock(now())",
+        for sql in ("select wiggle.shard_adopt()", "select wiggle.shard_write_off(1)", "select wiggle.shard_auth(1)",
+                    "select wiggle.shard_disown(1)", "select wiggle.test_set_clock(now())",
                     "select count(*) from wiggle.wf_instance", "delete from wiggle.wf_definition",
                     "insert into wiggle.wf_beat default values",
                     "select * from wiggle.wf_auth_credential", "create table wiggle.mine ()", "create temporary table mine ()",
