@@ -21,14 +21,14 @@ select wt.admit('[' || wt.entry(1, 'ACTIVE', 2, 1, '0/900') || ']');
 select wt.admit('[' || wt.entry(1, 'ACTIVE', 2, 2, '0/140') || ']');
 select shard, wal from wiggle.shard_admit(('[' || wt.entry(1, 'ACTIVE', 2, 2, '0/140') || ',' || wt.entry(0, 'ACTIVE', 9, 2, '0/140') || ']')::jsonb, false);
 -- What proxies tell between starts: further only, of this identity and timeline only, and not more often than every few seconds.
-create function wt.told(wal text, identity int default 2, timeline int default 2) returns pg_lsn language sql as $$
+create function wt.written(wal text, identity int default 2, timeline int default 2) returns pg_lsn language sql as $$
 	select wiggle.shard_positions(jsonb_build_array(jsonb_build_object('id', 1, 'identity', lpad(identity::text, 32, '0'),
 		'timeline', timeline, 'wal', wal)));
 	select r.wal from wiggle.wf_shard_registry r where r.shard_id = 1
 $$;
-select wt.told('0/160') as soon;
+select wt.written('0/160') as soon;
 update wiggle.wf_shard_registry set wal_at = clock_timestamp() - interval '10 s';
-select wt.told('0/160', 3) as another, wt.told('0/160', timeline => 1) as former, wt.told('0/140') as behind, wt.told('0/160') as further;
+select wt.written('0/160', 3) as another, wt.written('0/160', timeline => 1) as former, wt.written('0/140') as behind, wt.written('0/160') as further;
 select wt.admit('[' || wt.entry(1, 'ACTIVE', 2, 2, '0/150') || ']');
 select wt.admit('[' || wt.entry(1, 'ACTIVE', 2, 2, '0/160') || ']');
 select wt.admit('[' || wt.entry(1, 'ACTIVE', 3, 2, '0/150') || ']');
