@@ -86,6 +86,8 @@ check_shard(const struct topology_shard *was, const struct topology *fresh, bool
 		return was->state == SHARD_RETIRED || unused ||
 			wig_fail(err, "shard %d is not listed any more, but it is %s; only a retired shard may leave the document, or one that"
 					 " no proxy has reached yet: list it again", was->id, topology_state_name(was->state));
+	if (unused && is->state == SHARD_RETIRED)
+		return true;
 	if (is->state < was->state)
 		return wig_fail(err, "shard %d cannot go back from %s to %s; a shard's state only moves on: leave it %s", was->id,
 						topology_state_name(was->state), topology_state_name(is->state),
