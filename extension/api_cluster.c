@@ -112,6 +112,7 @@ wig_clock_stats(PG_FUNCTION_ARGS)
 		[WIG_DEADLINE_LEASE] = "leases",
 		[WIG_DEADLINE_SCHEDULE] = "schedules",
 		[WIG_DEADLINE_RETENTION] = "retention",
+		[WIG_DEADLINE_LEFTOVER] = "leftover",
 	};
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	WigDatabase *db = wig_database_find(MyDatabaseId);
