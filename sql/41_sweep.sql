@@ -96,6 +96,13 @@ select workflow from wiggle.schedule('w10', '2 s', context => '{"items":["from a
 call wt.sweep(10);
 select * from wt.unsound();
 select wiggle.unschedule(id) from wiggle.schedules();
+-- One is undone to its end, whatever chance has done to the others.
+select wt.register('{"workflow":"w14","version":1,"steps":[{"task":"a","queue":"sure","compensable":true},{"task":"b","queue":"sure","retry":"none"}]}');
+select wt.start('sure', 'w14') <> '' as started;
+select c.instance_status from wiggle.poll('w', array['sure']) t, lateral wiggle.complete(t.task_id, t.lease_owner) c;
+select count(wiggle.fail(t.task_id, t.lease_owner, 'no')) as failed from wiggle.poll('w', array['sure']) t;
+select c.instance_status from wiggle.poll('w', array['sure']) t, lateral wiggle.complete(t.task_id, t.lease_owner) c;
+insert into wt.happened select status from wt.swept on conflict do nothing;
 -- Something of every kind has happened.
 select * from wt.happened order by length(status) > 1, 1;
 select distinct n.kind from wiggle.wf_token t join wt.swept i on i.no = t.instance join wiggle.wf_definition d on d.name = i.workflow and d.version = i.version
