@@ -69,7 +69,7 @@ extern void fleet_list_end(const char *self);
 extern enum fleet_state fleet_state(void);
 
 /* The same for a poll of these queues (none: every queue): has it a share of any of them? */
-extern enum fleet_state fleet_divides(const char *const *queues, int nqueues);
+extern enum fleet_state fleet_divides(const char *const *names, int n);
 
 /* This proxy's share; false: all of it. queue NULL: of those that nobody names. */
 extern bool fleet_share(const char *queue, int *start, int *end);
