@@ -433,9 +433,9 @@ member_start(void (*heard) (void), void (*failed) (const char *reason))
 	fleet_start(config.task_partitioning, beat_soon);
 	beat_time = metric_histogram("wiggle_proxy_member_heartbeat_seconds", NULL, "Heartbeats on home.");
 	look_time = metric_histogram("wiggle_proxy_member_read_seconds", NULL, "Reads of the members from home.");
-	range_start = metric_gauge("wiggle_proxy_partition_start_bucket", NULL,
+	range_start = metric_gauge("wiggle_proxy_partition_range_start", NULL,
 							   "First bucket of this server's share; 0 while it is no member.");
-	range_end = metric_gauge("wiggle_proxy_partition_end_bucket", NULL,
+	range_end = metric_gauge("wiggle_proxy_partition_range_end", NULL,
 							 "The bucket behind this server's share; 0 while it is no member.");
 	clock_gettime(CLOCK_REALTIME, &now);
 	wig_part_encode(part, (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000, random_u64());

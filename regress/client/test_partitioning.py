@@ -259,7 +259,7 @@ class Partitioning(ClientTest):
             before = fallbacks(proxy, label)
             self.assertEqual(proxy.client.poll_one(name).instance_id, instance)
             self.assertGreater(fallbacks(proxy, label), before)
-            self.assertEqual(self.metric(proxy, "wiggle_proxy_partition_end_bucket"), 0)
+            self.assertEqual(self.metric(proxy, "wiggle_proxy_partition_range_end"), 0)
         world.lone.psql("drop function wiggle.wt_ignore() cascade; delete from wiggle.wf_node where name = 'ghost';"
                         "notify wiggle_members")
         self.shows(proxy, [[0, 1000]])
