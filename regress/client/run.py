@@ -6,10 +6,14 @@ wiggle.proto into AREA; two clusters and one proxy serve all tests, and a test
 that breaks things makes its own. After the last test every log is read: a
 crash, an assertion or a deadlock anywhere fails the run whatever the tests said.
 Ends with "N passed, N failed"; before it stands what was skipped, and why.
+run.py AREA --from FILE: modules, one a line, each taken out of the file before it is
+run, so that several of these share the work.
 """
+import fcntl
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import unittest
@@ -51,29 +55,52 @@ def logs_are_clean():
     return clean
 
 
+def taken(path):
+    """Take one module after the other until none is left."""
+    while True:
+        with open(path, "r+", encoding="utf-8") as f:
+            fcntl.flock(f, fcntl.LOCK_EX)
+            names = f.read().split()
+            f.seek(0)
+            f.truncate()
+            f.write("\n".join(names[1:]))
+        if not names:
+            return
+        yield unittest.defaultTestLoader.loadTestsFromName(names[0])
+
+
+def suites():
+    if sys.argv[2:3] == ["--from"]:
+        yield from taken(sys.argv[3])
+    elif sys.argv[2:]:
+        yield unittest.defaultTestLoader.loadTestsFromNames(sys.argv[2:])
+    else:
+        yield unittest.defaultTestLoader.discover(HERE, pattern="test_*.py")
+
+
 def main():
+    # One of several in the background of a shell is started with SIGINT ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     generate()
     import world
     world.start(AREA)
     try:
-        if sys.argv[2:]:
-            suite = unittest.defaultTestLoader.loadTestsFromNames(sys.argv[2:])
-        else:
-            suite = unittest.defaultTestLoader.discover(HERE, pattern="test_*.py")
-        result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(suite)
+        results = [unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(suite) for suite in suites()]
     finally:
         stopped = world.stop()
-    good = result.wasSuccessful() and result.testsRun > 0
+    ran = sum(result.testsRun for result in results)
+    good = all(result.wasSuccessful() for result in results) and ran > 0
     if stopped != 0:
         print("the shared proxy ended with status %s" % stopped)
         good = False
     if not logs_are_clean():
         good = False
     # A test with several subtests that failed is one that failed.
-    for test, reason in result.skipped:
+    skipped = [s for result in results for s in result.skipped]
+    for test, reason in skipped:
         print("skipped: %s: %s" % (test.id(), reason))
-    failed = len({getattr(test, "test_case", test).id() for test, _ in result.failures + result.errors})
-    print("%d passed, %d failed" % (max(result.testsRun - failed - len(result.skipped), 0), failed if good or failed else 1))
+    failed = len({getattr(test, "test_case", test).id() for result in results for test, _ in result.failures + result.errors})
+    print("%d passed, %d failed" % (max(ran - failed - len(skipped), 0), failed if good or failed else 1))
     sys.exit(0 if good else 1)
 
 
