@@ -33,14 +33,17 @@ wig_monotonic(void)
 	return (TimestampTz) INSTR_TIME_GET_MICROSEC(now);
 }
 
-bool
-wig_clock_went_back(void)
+TimestampTz
+wig_clock_set_back(void)
 {
 	static TimestampTz last = DT_NOBEGIN;
+	static TimestampTz last_monotonic = 0;
 	TimestampTz before = last;
+	TimestampTz passed = wig_monotonic() - last_monotonic;
 
 	last = GetCurrentTimestamp();
-	return last < before;
+	last_monotonic += passed;
+	return last < before ? before + passed - last : 0;
 }
 
 long

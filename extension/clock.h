@@ -14,8 +14,9 @@ extern TimestampTz wig_now(void);
  * on while a test has stopped the clock, and when the machine's is set. Needs no attached database. */
 extern TimestampTz wig_monotonic(void);
 
-/* Has the machine's clock been set back since this process asked last? */
-extern bool wig_clock_went_back(void);
+/* By how many microseconds the machine's clock has been set back since this process asked
+ * last; 0 when it has not, or by less than has passed. */
+extern TimestampTz wig_clock_set_back(void);
 
 /* How long a latch may be waited on until `deadline`, in ms rounded up, at
  * least 0; -1 when the deadline is "never" or the clock is stopped. */

@@ -36,11 +36,13 @@
 #include "clock.h"
 #include "clock_worker.h"
 #include "durable.h"
+#include "expire.h"
 #include "guard.h"
 #include "guc.h"
 #include "mark.h"
 #include "pass.h"
 #include "resting.h"
+#include "schedule.h"
 #include "shmem.h"
 
 /* Under load notifications are this far apart: one covers many commits. */
@@ -312,6 +314,27 @@ look_at_everything(void)
 	pg_atomic_write_u32(&db->any_ready, 1);
 }
 
+/* When to look again, to fire and to take back was reckoned by a clock that was ahead. */
+static void
+follow_clock(void)
+{
+	TimestampTz back = wig_clock_set_back();
+
+	if (back <= 0)
+		return;
+	begin("following a clock that was set back");
+	MemoryContextSwitchTo(pass_context);
+	wig_schedule_set_back(wig_now(), back);
+	wig_leases_set_back(wig_now());
+	commit();
+	MemoryContextSwitchTo(TopMemoryContext);
+	MemoryContextReset(pass_context);
+	ereport(back > USECS_PER_SEC ? LOG : DEBUG1,
+			(errmsg("the clock was set back by " INT64_FORMAT " ms", back / 1000),
+			 errdetail("Schedules and leases are reckoned from now. Timers of the time that it was ahead stay.")));
+	look_at_everything();
+}
+
 /* The loop's one error boundary: abort, report, remember to be careful. */
 static void
 recover(void)
@@ -439,9 +462,7 @@ serve(void)
 		}
 		if (catalog == CATALOG_OURS)
 		{
-			/* When to look again was reckoned by a clock that was ahead. */
-			if (wig_clock_went_back())
-				look_at_everything();
+			follow_clock();
 			sleep = do_duties();
 			sleep = sleep < 0 ? MAX_SLEEP_MS : Min(sleep, MAX_SLEEP_MS);
 			if (!told)

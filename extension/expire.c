@@ -4,6 +4,10 @@
  */
 #include "wiggle.h"
 
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "utils/timestamp.h"
+
 #include "drive.h"
 #include "expire.h"
 #include "signal_instance.h"
@@ -107,4 +111,21 @@ wig_expire_lease(WigWork *work, int64 instance, int32 n)
 	wig_task_attempt_failed(work, &task, "lease expired",
 							"lease expired (worker unreachable)", true);
 	return WIG_EXPIRY_DONE;
+}
+
+void
+wig_leases_set_back(TimestampTz now)
+{
+	Oid			types[] = {TIMESTAMPTZOID};
+	Datum		values[] = {TimestampTzGetDatum(now)};
+
+	/* Without the instances' locks: those that somebody is at are about to be settled. */
+	SPI_connect();
+	if (SPI_execute_with_args("with ahead as materialized (select instance, n from wiggle.wf_lease"
+							  "  where claimed_at > $1 for update skip locked)"
+							  " update wiggle.wf_lease l set expires_at = $1 + (l.expires_at - l.claimed_at), claimed_at = $1"
+							  " from ahead where l.instance = ahead.instance and l.n = ahead.n",
+							  1, types, values, NULL, false, 0) != SPI_OK_UPDATE)
+		elog(ERROR, "could not update wf_lease");
+	SPI_finish();
 }

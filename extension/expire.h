@@ -21,4 +21,8 @@ typedef enum WigExpiry
 extern WigExpiry wig_fire_timer(WigWork *work, const WigTimer *timer);
 extern WigExpiry wig_expire_lease(WigWork *work, int64 instance, int32 n);
 
+/* The clock was set back: leases that were claimed later than now last for as long as they
+ * were given for, from now. */
+extern void wig_leases_set_back(TimestampTz now);
+
 #endif							/* WIGGLE_EXPIRE_H */

@@ -151,17 +151,18 @@ fire(void *arg)
 		leave_in_outbox(s, correlation, shard, now);
 }
 
+/* Those that are due (ahead: that are not), locked, up to max of them (0: all). */
 static DueSchedule *
-read_due(TimestampTz now, int max, int *n)
+read_schedules(bool ahead, TimestampTz now, int max, int *n)
 {
-	Oid			types[] = {TIMESTAMPTZOID};
-	Datum		values[] = {TimestampTzGetDatum(now)};
+	Oid			types[] = {TIMESTAMPTZOID, BOOLOID};
+	Datum		values[] = {TimestampTzGetDatum(now), BoolGetDatum(ahead)};
 	DueSchedule *due;
 
 	if (SPI_execute_with_args("select id, workflow, context, every_millis, cron, next_fire_at"
-							  " from wiggle.wf_schedule where next_fire_at <= $1"
+							  " from wiggle.wf_schedule where (next_fire_at > $1) = $2"
 							  " order by next_fire_at, id for update skip locked",
-							  1, types, values, NULL, false, max) != SPI_OK_SELECT)
+							  2, types, values, NULL, false, max) != SPI_OK_SELECT)
 		elog(ERROR, "could not read wf_schedule");
 	*n = (int) SPI_processed;
 	due = palloc0(sizeof(DueSchedule) * (*n + 1));
@@ -214,7 +215,7 @@ wig_schedule_fire_due(TimestampTz now, int max, TimestampTz *next)
 
 	SPI_connect();
 	max += wig_resting_count(now);
-	due = read_due(now, max, &n);
+	due = read_schedules(false, now, max, &n);
 	for (int i = 0; i < n; i++)
 	{
 		TimestampTz until = wig_resting_until(due[i].id, now);
@@ -232,4 +233,26 @@ wig_schedule_fire_due(TimestampTz now, int max, TimestampTz *next)
 	if (n < max && left > resting)
 		*next = Min(*next, now + BUSY_RETRY_USECS);
 	return n == max;
+}
+
+void
+wig_schedule_set_back(TimestampTz now, TimestampTz back)
+{
+	int			n;
+	DueSchedule *ahead;
+
+	SPI_connect();
+	ahead = read_schedules(true, now, 0, &n);
+	for (int i = 0; i < n; i++)
+	{
+		TimestampTz next;
+
+		/* A cron's next minute may have been fired for, when it is so near. */
+		if (ahead[i].cadence.cron != NULL && back <= USECS_PER_MINUTE)
+			continue;
+		next = wig_schedule_next(&ahead[i].cadence, now, now);
+		if (next < ahead[i].due_at)
+			move_on(&ahead[i], next);
+	}
+	SPI_finish();
 }

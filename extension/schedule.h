@@ -31,4 +31,8 @@ extern TimestampTz wig_schedule_next(const WigCadence *cadence, TimestampTz last
  */
 extern bool wig_schedule_fire_due(TimestampTz now, int max, TimestampTz *next);
 
+/* The clock was set back by so many microseconds: what was to fire later than a cadence from
+ * now has been reckoned by a clock that was ahead, and is reckoned anew. */
+extern void wig_schedule_set_back(TimestampTz now, TimestampTz back);
+
 #endif							/* WIGGLE_SCHEDULE_H */

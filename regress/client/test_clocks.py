@@ -182,10 +182,11 @@ class Stepped(ShardClock):
     def heard(self):
         return int(re.search(r'^wiggle_proxy_wakeups_total\{shard="0"\} (\d+)$', self.proxy.http("/metrics")[1], re.M).group(1))
 
-    def woken(self, name):
+    def woken(self, name, lease=0):
         """A parked poll is given what becomes ready on the shard, and the shard has told of it."""
         heard = self.heard()
-        poll = self.client.future("PollTasks", worker_id="w", queues=[name], max=1, wait_millis=30000, timeout=60)
+        poll = self.client.future("PollTasks", worker_id="w", queues=[name], max=1, wait_millis=30000, timeout=60,
+                                  lease_millis=lease)
         wait_for(lambda: self.metric("wiggle_proxy_parked_polls") == 1, 60, "a parked poll")
         instance = self.shards[0].psql("select wiggle.start(:'n')", n=name)
         self.assertEqual([t.instance_id for t in poll.result().tasks], [instance])
@@ -209,7 +210,7 @@ class Stepped(ShardClock):
         load.end(self.shards)
         self.assertEqual(self.client.poll_one(sleeper).instance_id, before)
         during = self.start_on(0, sleeper)
-        task = self.woken(held)
+        task = self.woken(held, lease=10000)
         fired = self.fires(ticking)
         wait_for(lambda: self.fires(ticking) >= fired + 2, 60, "two fires ahead")
 
@@ -221,15 +222,13 @@ class Stepped(ShardClock):
         later.more(50)
         later.end(self.shards)
 
-        # what was put into those hours stays there, and can be moved
-        schedule, = [s for s in self.client.call("ListSchedules").schedules if s.workflow == ticking]
-        self.assertGreater(schedule.next_fire_at / 1000 - time.time(), self.hours - 600)
-        self.client.call("CreateSchedule", workflow=ticking, every_millis=1000)
+        # schedules go on, and a lease of those hours lasts as long as it was given for
         wait_for(lambda: self.fires(ticking) >= fired + 2, 60, "two more fires")
-        self.assertGreater(task.lease_expires_at / 1000 - time.time(), self.hours - 600)
-        beat = self.client.call("HeartbeatTask", task_id=task.task_id, lease_owner=task.lease_owner, extend_millis=60000)
-        self.assertLess(beat.lease_expires_at / 1000 - time.time(), 600)
-        self.assertEqual(self.client.report(task).applied.instance_status, "COMPLETED")
+        again = []
+        wait_for(lambda: again.extend(self.client.poll(held, wait=5000)) or again, 60, "the task whose lease has run out")
+        self.assertEqual(again[0].task_id, task.task_id)
+        self.assertEqual(self.client.report(task, {}).error_status, 409)
+        self.assertEqual(self.client.report(again[0], {}).applied.instance_status, "COMPLETED")
         self.assertEqual(self.client.status(during), "RUNNING")
 
         for each in (load, later):
