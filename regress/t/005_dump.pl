@@ -28,13 +28,50 @@ my ($leased) = poll_one($node, 'source', queue => 'again', lease => '1s');
 
 $node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, '-d', $node->connstr('source') ], 'dump');
 
-for my $case ([ 'plain', [] ], [ 'parallel', [ '-j', '2' ] ])
+# What the archive holds, in three lists: timers may come long before their instances.
+my (@before, @timers, @rest);
+for (split /\n/, `pg_restore -l '$dump'`)
+{
+	push @{ /TABLE DATA wiggle wf_timer / ? \@timers : / TABLE DATA / ? \@rest : \@before }, "$_\n";
+}
+
+sub restore
+{
+	my ($name, $part, @lines) = @_;
+	my $list = "$PostgreSQL::Test::Utils::tmp_check/$part.list";
+
+	append_to_file($list, join('', @lines));
+	$node->command_ok([ 'pg_restore', '-L', $list, '-d', $node->connstr($name), $dump ], "$name restore: $part");
+}
+
+sub timers_first
+{
+	my ($name) = @_;
+	my $passes = "select passes from wiggle.clock_stats() where duty = 'timers'";
+
+	restore($name, 'before', @before);
+	restore($name, 'timers', @timers);
+	my $seen = $node->safe_psql($name, $passes);
+	$node->safe_psql($name, "insert into wiggle.wf_timer select '-infinity', 1, 0 where false");
+	ok($node->poll_query_until($name, "select ($passes) > $seen"), "$name: the clock worker has looked at them");
+	is($node->safe_psql($name, 'select count(*) > 0 from wiggle.wf_timer'), 't', "$name: they stay");
+	restore($name, 'rest', @rest);
+}
+
+for my $case ([ 'plain', [] ], [ 'parallel', [ '-j', '2' ] ], ['stepwise'])
 {
 	my ($name, $options) = @$case;
 
 	$node->safe_psql('postgres', "create database $name");
-	$node->command_ok(
-		[ 'pg_restore', @$options, '-d', $node->connstr($name), $dump ], "$name restore");
+	if ($options)
+	{
+		$node->command_ok(
+			[ 'pg_restore', @$options, '-d', $node->connstr($name), $dump ], "$name restore");
+	}
+	else
+	{
+		timers_first($name);
+	}
 	ok( $node->poll_query_until($name,
 			"select count(*) = 9 from wiggle.wf_ready"),
 		"$name: sleeps fired, the retry came due, the lease ran out");
