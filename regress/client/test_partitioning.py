@@ -84,7 +84,7 @@ class Partitioning(ClientTest):
             # those of a server that does not divide the tasks are nobody's
             self.assertEqual([m["partitioned"] for m in page["members"] if not m["name"].startswith("m")],
                              [False] * (len(page["members"]) - 3))
-            gauges = [self.metric(proxy, "wiggle_proxy_partition_%s_bucket" % end) for end in ("start", "end")]
+            gauges = [self.metric(proxy, "wiggle_proxy_partition_range_%s" % end) for end in ("start", "end")]
             self.assertEqual(gauges, [mine[0]["start"], mine[0]["end"]])
             for timer in ("heartbeat", "read"):
                 self.assertGreater(self.metric(proxy, "wiggle_proxy_member_%s_seconds_count" % timer), 0)
