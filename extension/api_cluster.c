@@ -100,11 +100,7 @@ wig_rows_rewritten(PG_FUNCTION_ARGS)
 				 errmsg("wiggle.rows_rewritten() is a trigger function")));
 	/* The clock worker's own SQL (retention) is no news to it. */
 	if (wig_shared() != NULL && !wig_is_clock_worker())
-	{
-		/* A restore brings table by table, a timer maybe long before its instance. */
-		pg_atomic_write_u64(&wig_database()->restored_until, wig_monotonic() + USECS_PER_HOUR);
 		wig_wake_rewritten();
-	}
 	return PointerGetDatum(NULL);
 }
 

@@ -8,10 +8,8 @@
 #include "executor/spi.h"
 #include "utils/timestamp.h"
 
-#include "clock.h"
 #include "drive.h"
 #include "expire.h"
-#include "shmem.h"
 #include "signal_instance.h"
 #include "subflow.h"
 #include "task.h"
@@ -80,9 +78,8 @@ wig_fire_timer(WigWork *work, const WigTimer *timer)
 	{
 		if (busy)
 			outcome = WIG_EXPIRY_BUSY;
-		/* Purged while it waited: nobody else would take the timer away. Or still to be restored. */
-		if (outcome == WIG_EXPIRY_DONE && wig_instance_gone(work->store, timer->instance) &&
-			(TimestampTz) pg_atomic_read_u64(&wig_database()->restored_until) < wig_monotonic())
+		/* Purged while it waited: nobody else would take the timer away. */
+		if (outcome == WIG_EXPIRY_DONE && wig_instance_gone(work->store, timer->instance))
 			wig_timer_delete(work->store, timer->due_at, timer->instance, timer->n);
 		return outcome;
 	}

@@ -150,24 +150,32 @@ wig_instance_exists(WigStore *store, const char *id, WigInstance *inst)
 	return true;
 }
 
+static bool
+any_row(WigStore *store, Snapshot snapshot, ScanKey key, int nkeys)
+{
+	Relation	heap = wig_store_heap(store, WIG_TABLE_INSTANCE);
+	TupleTableSlot *row = table_slot_create(heap, NULL);
+	IndexScanDesc scan = wig_index_beginscan(heap, wig_store_index(store, WIG_INDEX_INSTANCE_NO), snapshot, nkeys);
+	bool		found;
+
+	index_rescan(scan, key, nkeys, NULL, 0);
+	found = index_getnext_slot(scan, ForwardScanDirection, row);
+	index_endscan(scan);
+	ExecDropSingleTupleTableSlot(row);
+	return found;
+}
+
 bool
 wig_instance_gone(WigStore *store, int64 no)
 {
 	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
-	Relation	heap = wig_store_heap(store, WIG_TABLE_INSTANCE);
-	TupleTableSlot *row = table_slot_create(heap, NULL);
-	IndexScanDesc scan;
 	ScanKeyData key;
-	bool		found;
+	bool		gone;
 
 	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(no));
-	scan = wig_index_beginscan(heap, wig_store_index(store, WIG_INDEX_INSTANCE_NO), snapshot, 1);
-	index_rescan(scan, &key, 1, NULL, 0);
-	found = index_getnext_slot(scan, ForwardScanDirection, row);
-	index_endscan(scan);
-	ExecDropSingleTupleTableSlot(row);
+	gone = !any_row(store, snapshot, &key, 1) && any_row(store, snapshot, NULL, 0);
 	UnregisterSnapshot(snapshot);
-	return !found;
+	return gone;
 }
 
 bool

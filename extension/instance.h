@@ -52,7 +52,8 @@ extern bool wig_instance_exists(WigStore *store, const char *id, WigInstance *in
 
 /*
  * There is no such instance, as of now: it was purged. The look-ups above may in
- * theory miss a row that keeps moving; this asks one snapshot.
+ * theory miss a row that keeps moving; this asks one snapshot. Where there is none at
+ * all nothing is known: a restore may have brought other tables first.
  */
 extern bool wig_instance_gone(WigStore *store, int64 no);
 

@@ -92,7 +92,6 @@ shmem_startup(void)
 			pg_atomic_init_u32(&db->events_ready, 0);
 			for (int d = 0; d < WIG_NDEADLINES; d++)
 				pg_atomic_init_u64(&db->deadlines[d], (uint64) WIG_NEVER);
-			pg_atomic_init_u64(&db->restored_until, 0);
 			pg_atomic_init_u64(&db->stopped_clock, 0);
 			pg_atomic_init_u32(&db->any_ready, 0);
 			pg_atomic_init_u32(&db->all_ready, 0);
@@ -166,7 +165,6 @@ reset_entry(WigDatabase *db, Oid oid)
 	pg_atomic_write_u32(&db->events_ready, 0);
 	for (int d = 0; d < WIG_NDEADLINES; d++)
 		pg_atomic_write_u64(&db->deadlines[d], (uint64) WIG_NEVER);
-	pg_atomic_write_u64(&db->restored_until, 0);
 	pg_atomic_write_u64(&db->stopped_clock, 0);
 	pg_atomic_write_u32(&db->any_ready, 0);
 	pg_atomic_write_u32(&db->all_ready, 0);

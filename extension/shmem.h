@@ -92,7 +92,6 @@ typedef struct WigDatabase
 	pg_atomic_uint32 copied;	/* a subscription was seen to write the tables */
 	pg_atomic_uint32 events_ready;	/* entries were appended: to be announced */
 	pg_atomic_uint64 deadlines[WIG_NDEADLINES]; /* TimestampTz of the worker's next duties */
-	pg_atomic_uint64 restored_until;	/* until when instances of timers may be yet to come; by wig_monotonic() */
 	pg_atomic_uint64 stopped_clock; /* TimestampTz of a test's clock, 0 = runs */
 	pg_atomic_uint32 any_ready; /* some queue has became_ready set */
 	pg_atomic_uint32 all_ready; /* a queue without an entry became ready */

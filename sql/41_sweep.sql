@@ -101,6 +101,7 @@ select wt.register('{"workflow":"w14","version":1,"steps":[{"task":"a","queue":"
 select wt.start('sure', 'w14') <> '' as started;
 select c.instance_status from wiggle.poll('w', array['sure']) t, lateral wiggle.complete(t.task_id, t.lease_owner) c;
 select count(wiggle.fail(t.task_id, t.lease_owner, 'no')) as failed from wiggle.poll('w', array['sure']) t;
+insert into wt.happened select status from wt.swept on conflict do nothing;
 select c.instance_status from wiggle.poll('w', array['sure']) t, lateral wiggle.complete(t.task_id, t.lease_owner) c;
 insert into wt.happened select status from wt.swept on conflict do nothing;
 -- Something of every kind has happened.
