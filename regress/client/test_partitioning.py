@@ -263,7 +263,7 @@ class Partitioning(ClientTest):
         world.lone.psql("drop function wiggle.wt_ignore() cascade; delete from wiggle.wf_node where name = 'ghost';"
                         "notify wiggle_members")
         self.shows(proxy, [[0, 1000]])
-        self.assertEqual(reason(proxy), None)
+        wait_for(lambda: reason(proxy) is None, 60, "a share")
 
     def test_a_live_name_is_refused_and_a_dead_one_is_taken_over(self):
         first, = self.members("twin")
