@@ -122,7 +122,6 @@ tell_home(struct round *round)
 		.statement = SQL_OUTBOX_DONE,
 		.nparams = 2,
 		.params = {buf_cstr(&round->started), buf_cstr(&round->refused)},
-		.writes = true,
 		.done = told,
 	};
 	if (shard_ask(shard_at(shard_topology()->home), &round->question) != SUBMIT_OK)
