@@ -21,6 +21,8 @@ class Load:
     once more after their report had been acknowledged.
     """
 
+    options = [("grpc.use_local_subchannel_pool", 1)]
+
     def __init__(self, addresses, name, starters=2, workers=4, lease=5000):
         self.lease = lease
         self.given = collections.Counter()
@@ -36,7 +38,7 @@ class Load:
             thread.start()
 
     def guarded(self, body, address, number):
-        client = Client(address, options=[("grpc.use_local_subchannel_pool", 1)])
+        client = Client(address, options=self.options)
         try:
             body(client, number)
         except Exception as failure:    # told by whoever waits for the load

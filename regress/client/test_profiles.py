@@ -191,20 +191,12 @@ class Single(ClientTest):
 class Rounds(Load):
     """The load of a client that knows the addresses of all, and of one that knows a balancer's."""
 
+    options = Load.options + [("grpc.max_reconnect_backoff_ms", 500),
+                              ("grpc.service_config", '{"loadBalancingConfig": [{"round_robin": {}}]}')]
+
     def __init__(self, *args, **more):
         self.seconds = []
         super().__init__(*args, **more)
-
-    def guarded(self, body, address, number):
-        client = Client(address, options=[
-            ("grpc.use_local_subchannel_pool", 1), ("grpc.max_reconnect_backoff_ms", 500),
-            ("grpc.service_config", '{"loadBalancingConfig": [{"round_robin": {}}]}')])
-        try:
-            body(client, number)
-        except Exception as failure:    # told by whoever waits for the load
-            self.failures.append(failure)
-        finally:
-            client.close()
 
     def attempt(self, call, *args, **more):
         """As every client of Wiggle does: UNAVAILABLE is tried again, nothing else."""
