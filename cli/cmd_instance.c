@@ -18,6 +18,9 @@
 #define LAST_PAUSE_MS	1000
 #define DEFAULT_LIMIT	50
 
+/* The cursor of a list's first page. */
+#define FIRST_PAGE		"begin"
+
 static enum exit_status run_start(struct session *session, const struct arguments *args);
 static enum exit_status run_get(struct session *session, const struct arguments *args);
 static enum exit_status run_list(struct session *session, const struct arguments *args);
@@ -392,29 +395,41 @@ print_page_text(const PB(InstanceList) *list, bool first)
 	table_free(&table);
 }
 
-/* Print one page behind *after, which becomes where the next one begins; NULL: there is none. */
-static enum exit_status
-list_page(struct session *session, const PB(ListInstancesRequest) *request, bool all, char **after)
+/* A list on its way: it goes page by page, so that no number of large contexts is too many. */
+struct walk
 {
-	struct client_options options = {.after = *after};
-	bool		first = *after == NULL;
+	PB(ListInstancesRequest) request;
+	bool		all;			/* limit is that of a page */
+	bool		begun;
+	char	   *after;			/* where the next page begins */
+};
+
+/* Print one page; false: there is none behind it. */
+static bool
+list_page(struct session *session, struct walk *walk, enum exit_status *exit_status)
+{
+	struct client_options options = {.after = walk->after};
 	PB(InstanceList) *list;
 	enum grpc_status status;
+	bool		goes_on;
 
-	list = (PB(InstanceList) *) session_call(session, "ListInstances", &request->base,
+	list = (PB(InstanceList) *) session_call(session, "ListInstances", &walk->request.base,
 											 PB_TYPE(instance_list), &options, &status);
-	free(*after);
-	*after = NULL;
+	*exit_status = status_exit(status);
 	if (list == NULL)
-		return status_exit(status);
-	if (all && session->next_page != NULL)
-		*after = xstrdup(session->next_page);
+		return false;
+	if (!walk->all)
+		walk->request.limit -= (int32_t) list->n_instances;
+	goes_on = session->next_page != NULL && walk->request.limit > 0;
 	if (session->json)
-		print_page_json(list, first, *after == NULL);
+		print_page_json(list, !walk->begun, !goes_on);
 	else
-		print_page_text(list, first);
+		print_page_text(list, !walk->begun);
+	walk->begun = true;
+	free(walk->after);
+	walk->after = goes_on ? xstrdup(session->next_page) : NULL;
 	protobuf_c_message_free_unpacked(&list->base, NULL);
-	return EXIT_DONE;
+	return goes_on;
 }
 
 /* --status, checked here: the server's own word for it is one of Java's. */
@@ -441,8 +456,7 @@ check_status(const struct arguments *args)
 static enum exit_status
 run_list(struct session *session, const struct arguments *args)
 {
-	PB(ListInstancesRequest) request = PB_INIT(LIST_INSTANCES_REQUEST);
-	char	   *after = NULL;
+	struct walk walk = {.request = PB_INIT(LIST_INSTANCES_REQUEST), .all = options_has(args, "all")};
 	struct wig_error err;
 	int64_t		limit = DEFAULT_LIMIT;
 	enum exit_status status;
@@ -451,26 +465,27 @@ run_list(struct session *session, const struct arguments *args)
 		return complain(EXIT_USAGE, NULL, &err);
 	if (!check_status(args))
 		return EXIT_USAGE;
-	request.limit = (int32_t) limit;
+	walk.request.limit = (int32_t) limit;
 	if (options_has(args, "workflow"))
 	{
-		request.has_workflow_case = COM__WIGGLE__PROTO__LIST_INSTANCES_REQUEST__HAS_WORKFLOW_WORKFLOW;
-		request.workflow = (char *) options_value(args, "workflow");
+		walk.request.has_workflow_case = COM__WIGGLE__PROTO__LIST_INSTANCES_REQUEST__HAS_WORKFLOW_WORKFLOW;
+		walk.request.workflow = (char *) options_value(args, "workflow");
 	}
 	if (options_has(args, "status"))
 	{
-		request.has_status_case = COM__WIGGLE__PROTO__LIST_INSTANCES_REQUEST__HAS_STATUS_STATUS;
-		request.status = (char *) options_value(args, "status");
+		walk.request.has_status_case = COM__WIGGLE__PROTO__LIST_INSTANCES_REQUEST__HAS_STATUS_STATUS;
+		walk.request.status = (char *) options_value(args, "status");
 	}
 	if (options_has(args, "correlation-id"))
 	{
-		request.has_correlation_id_case =
+		walk.request.has_correlation_id_case =
 			COM__WIGGLE__PROTO__LIST_INSTANCES_REQUEST__HAS_CORRELATION_ID_CORRELATION_ID;
-		request.correlation_id = (char *) options_value(args, "correlation-id");
+		walk.request.correlation_id = (char *) options_value(args, "correlation-id");
 	}
-	do
-		status = list_page(session, &request, options_has(args, "all"), &after);
-	while (after != NULL);
+	walk.after = xstrdup(FIRST_PAGE);
+	while (list_page(session, &walk, &status))
+		;
+	free(walk.after);
 	return status;
 }
 

@@ -33,6 +33,12 @@ typedef Com__Wiggle__Proto__InstanceView InstanceView;
 #define CURSOR_FORMAT	"%" PRId64 ".%" PRId32
 #define CURSOR_BYTES	40
 
+/* The cursor of who goes page by page and has none yet. */
+#define FIRST_PAGE		"begin"
+
+/* Tag and length of each instance in the answer, at most. */
+#define FRAMING_BYTES	6
+
 struct place
 {
 	int64_t		number;
@@ -52,6 +58,7 @@ struct listing
 	struct gather gather;		/* first: it is handed back */
 	struct pending pending;
 	int			limit;
+	bool		by_page;		/* the caller goes on where an answer ends */
 	bool		goes_on;		/* behind this place */
 	struct place after;
 	char		limit_text[16];
@@ -86,25 +93,24 @@ compare_listed(const void *a, const void *b)
 	return x->shard > y->shard ? -1 : 1;
 }
 
-/* All rows of all shards in order; *n is set. False when some shard has too much. */
-static bool
-merge(const struct listing *listing, struct listed **rows, int *n)
+/* All rows of all shards in order, up to the limit; how many is set. */
+static struct listed *
+merge(const struct listing *listing, int *n)
 {
+	struct listed *rows;
 	int			total = 0;
 
 	*n = 0;
 	for (int slot = 0; slot < shard_slots(); slot++)
 		total += PQntuples(listing->gather.parts[slot].result);
-	*rows = xcalloc((size_t) total + 1, sizeof(**rows));
+	rows = xcalloc((size_t) total + 1, sizeof(*rows));
 	for (int slot = 0; slot < shard_slots(); slot++)
 	{
 		const PGresult *result = listing->gather.parts[slot].result;
 
 		for (int row = 0; row < PQntuples(result); row++)
 		{
-			if (strcmp(PQgetvalue(result, row, INSTANCE_OVER), "t") == 0)
-				return false;
-			(*rows)[(*n)++] = (struct listed) {
+			rows[(*n)++] = (struct listed) {
 				.result = result,
 				.row = row,
 				.place.number = strtoll(PQgetvalue(result, row, INSTANCE_NUMBER), NULL, 10),
@@ -112,45 +118,81 @@ merge(const struct listing *listing, struct listed **rows, int *n)
 			};
 		}
 	}
-	qsort(*rows, (size_t) *n, sizeof(**rows), compare_listed);
+	qsort(rows, (size_t) *n, sizeof(*rows), compare_listed);
 	if (*n > listing->limit)
 		*n = listing->limit;
-	return true;
+	return rows;
+}
+
+/*
+ * Fill views with as many of the first rows as one answer carries; how many is
+ * returned, or -1 with *err set. The contexts are malloc'ed.
+ */
+static int
+view_rows(const struct listing *listing, const struct listed *rows, int n, InstanceView *views,
+		  struct wig_error *err)
+{
+	size_t		bytes = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		com__wiggle__proto__instance_view__init(&views[i]);
+		if (!view_instance(rows[i].result, rows[i].row, listing->pending.values, &views[i], err))
+			return -1;
+		bytes += protobuf_c_message_get_packed_size(&views[i].base) + FRAMING_BYTES;
+		if (strcmp(PQgetvalue(rows[i].result, rows[i].row, INSTANCE_OVER), "t") == 0 || bytes > REPLY_MAX_BYTES)
+			return i;
+	}
+	return n;
 }
 
 static void
-reply_rows(struct listing *listing, const struct listed *rows, int n)
+reply_views(struct listing *listing, const struct listed *rows, InstanceView *views, int n, bool goes_on)
 {
 	Com__Wiggle__Proto__InstanceList reply = COM__WIGGLE__PROTO__INSTANCE_LIST__INIT;
-	InstanceView *views = xcalloc((size_t) n + 1, sizeof(*views));
 	InstanceView **pointers = xcalloc((size_t) n + 1, sizeof(*pointers));
-	struct wig_error err = {.message = ""};
-	bool		ok = true;
 
-	for (int i = 0; i < n && ok; i++)
-	{
-		com__wiggle__proto__instance_view__init(&views[i]);
-		ok = view_instance(rows[i].result, rows[i].row, listing->pending.values, &views[i], &err);
+	for (int i = 0; i < n; i++)
 		pointers[i] = &views[i];
-	}
 	reply.instances = pointers;
 	reply.n_instances = (size_t) n;
-	if (n == listing->limit)
+	if (goes_on)
 	{
 		char		cursor[CURSOR_BYTES];
 
 		snprintf(cursor, sizeof(cursor), CURSOR_FORMAT, rows[n - 1].place.number, rows[n - 1].place.shard);
 		call_next(listing->pending.call, cursor);
 	}
-	if (ok)
-		pending_reply(&listing->pending, &reply.base);
-	else
+	pending_reply(&listing->pending, &reply.base);
+	free(pointers);
+}
+
+static void
+reply_rows(struct listing *listing, const struct listed *rows, int n)
+{
+	InstanceView *views = xcalloc((size_t) n + 1, sizeof(*views));
+	struct wig_error err = {.message = ""};
+	int			fit = view_rows(listing, rows, n, views, &err);
+
+	if (fit == 0 && n > 0 && listing->by_page)
+	{
+		/* One that no answer carries must not bar the way to those behind it. */
+		free(views[0].context.data);
+		views[0].context = (ProtobufCBinaryData) {0};
+		fit = 1;
+	}
+	if (fit < 0)
 		pending_fail(&listing->pending, GRPC_INTERNAL, "an instance's context cannot be sent: %s",
 					 err.message);
+	else if (fit < n && !listing->by_page)
+		pending_fail(&listing->pending, GRPC_RESOURCE_EXHAUSTED,
+					 "the instances have more than %zu bytes of context; ask for fewer with limit,"
+					 " or page by page with wiggle-after", REPLY_MAX_BYTES);
+	else
+		reply_views(listing, rows, views, fit, fit < n || n == listing->limit);
 	for (int i = 0; i < n; i++)
 		free(views[i].context.data);
 	free(views);
-	free(pointers);
 }
 
 static bool
@@ -168,7 +210,7 @@ static void
 listed(struct gather *gather)
 {
 	struct listing *listing = (struct listing *) gather;
-	struct listed *rows = NULL;
+	struct listed *rows;
 	int			n;
 
 	/*
@@ -179,12 +221,8 @@ listed(struct gather *gather)
 		pending_refuse(&listing->pending, gather_refusal(gather));
 	else if (listing->pending.call != NULL)
 	{
-		if (merge(listing, &rows, &n))
-			reply_rows(listing, rows, n);
-		else
-			pending_fail(&listing->pending, GRPC_RESOURCE_EXHAUSTED,
-						 "the instances have more than %zu bytes of context; ask for fewer with limit",
-						 REPLY_MAX_BYTES);
+		rows = merge(listing, &n);
+		reply_rows(listing, rows, n);
 		free(rows);
 	}
 	free_listing(listing);
@@ -219,6 +257,9 @@ read_after(struct listing *listing, const char *text, struct wig_error *err)
 	char	   *end;
 
 	if (text == NULL)
+		return true;
+	listing->by_page = true;
+	if (strcmp(text, FIRST_PAGE) == 0)
 		return true;
 	listing->goes_on = true;
 	listing->after.number = strtoll(text, &end, 10);

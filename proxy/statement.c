@@ -122,15 +122,16 @@ static const char *const texts[STATEMENTS] = {
 	" window w as (order by t.created_at, t.id) order by t.created_at, t.id",
 
 	/*
-	 * A listing that would not fit gives no contexts at all, so that the proxy
-	 * never holds more of it than it may send.
+	 * Rows that do not fit come without contexts: a caller that goes page by page
+	 * takes those before them, and any other is refused.
 	 */
 	[SQL_INSTANCES] =
 	"with l as materialized (select i.no, (i.shown).*, (i.shown).context::pg_catalog.text as doc"
 	" from wiggle.instance_list($1, $2, $3, $4::pg_catalog.int4, $6::pg_catalog.int8) i),"
-	" s as (select coalesce(sum(octet_length(doc) + 256), 0) > $5::pg_catalog.int8 as over_bytes from l)"
-	" select " INSTANCE_COLUMNS("i.no", "case when s.over_bytes then null else i.doc end", "s.over_bytes")
-	" from l i, s",
+	" b as (select l.*, sum(coalesce(octet_length(doc), 0) + 256) over (order by no desc)"
+	" > $5::pg_catalog.int8 as over_bytes from l)"
+	" select " INSTANCE_COLUMNS("i.no", "case when i.over_bytes then null else i.doc end", "i.over_bytes")
+	" from b i",
 	[SQL_CANCEL] = "select wiggle.cancel($1, $2)",
 	[SQL_SIGNAL] = "select wiggle.signal($1, $2, $3::pg_catalog.jsonb)",
 	[SQL_SCHEDULE] =
