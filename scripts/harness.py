@@ -4,6 +4,7 @@ Runs as the unprivileged user in the staged tree: scripts/cluster.sh and the
 private installation on PATH do the work. Nothing here sleeps for a fixed time;
 waits poll a condition and have a deadline.
 """
+import atexit
 import contextlib
 import json
 import os
@@ -50,6 +51,22 @@ def unverified():
     return context
 
 
+_started = []
+
+
+def interruptible():
+    """Let the signals that end a run do so as Ctrl-C does: cleaned up. A shell's background begins with SIGINT ignored."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+
+
+@atexit.register
+def end_what_is_left():
+    """An interrupted test cleans up nothing."""
+    for server in reversed(_started):
+        server.end()
+
+
 class Cluster:
     """One PostgreSQL cluster with the extension's library preloaded.
 
@@ -67,11 +84,14 @@ class Cluster:
                        check=True, stdin=subprocess.DEVNULL)
 
     def start(self):
+        _started.append(self)
         self._shell("cluster_start")
         return self
 
     def stop(self):
         self._shell("cluster_stop")
+
+    end = stop
 
     @property
     def data(self):
@@ -203,6 +223,7 @@ class Proxy:
             env.update(WIGGLE_STORAGE_TOPOLOGY=topology_path, WIGGLE_BIND=self.host,
                        WIGGLE_PORT=str(self.port), WIGGLE_DASHBOARD_PORT=str(self.second_port))
             env.update({k: str(v) for k, v in self.settings.items()})
+            _started.append(self)
             with open(self.log_path, "ab") as log:
                 self.process = subprocess.Popen([*self.within, "wiggle-proxy"], env=env, stdin=subprocess.DEVNULL,
                                                 stdout=log, stderr=log)
@@ -242,6 +263,10 @@ class Proxy:
     def rss_kb(self):
         with open("/proc/%d/status" % self.process.pid, encoding="ascii") as f:
             return next(int(line.split()[1]) for line in f if line.startswith("VmRSS"))
+
+    def end(self):
+        if self.process is not None and self.process.poll() is None:
+            self.kill()
 
     def stop(self, seconds=60):
         """SIGTERM and wait; the exit status."""

@@ -13,7 +13,6 @@ import fcntl
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import unittest
@@ -79,10 +78,10 @@ def suites():
 
 
 def main():
-    # One of several in the background of a shell is started with SIGINT ignored.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     generate()
+    import harness
     import world
+    harness.interruptible()
     world.start(AREA)
     try:
         results = [unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(suite) for suite in suites()]

@@ -21,7 +21,7 @@ sys.path[:0] = [HERE, os.path.join(TREE, "regress", "client"), os.path.join(TREE
 AREAS = ["reflection", "probe", "grpcio", "load", "http2", "manifests", "python", "node", "go", "java", "cli"]
 
 from checks import SCENARIOS, Site, Skip, reported  # noqa: E402
-from harness import Proxy, topology  # noqa: E402
+from harness import Proxy, interruptible, topology  # noqa: E402
 import world  # noqa: E402
 
 
@@ -105,6 +105,7 @@ def client(site, column, function, results):
 
 
 def main():
+    interruptible()
     tools, areas = os.path.abspath(sys.argv[1]), sys.argv[2:] or AREAS
     results = Results()
     world.start(os.getcwd())

@@ -24,7 +24,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "scripts"))
 import pq                                                   # noqa: E402
 from graphs import Compiler                                 # noqa: E402
 from hands import LEASE_MILLIS, Stopped, Worker, insist     # noqa: E402
-from harness import TREE, Cluster, wait_for                 # noqa: E402
+from harness import TREE, Cluster, interruptible, wait_for  # noqa: E402
 from reference import Interpreter                           # noqa: E402
 from steps import payload_of                                # noqa: E402
 from trees import DEFAULT_BUDGET, Maker                     # noqa: E402
@@ -482,6 +482,7 @@ def helpers():
 
 
 def main(area):
+    interruptible()
     cluster = Cluster(os.path.join(area, "cluster"), "fsync = off", "max_connections = 40", "log_min_messages = warning",
                       "wiggle.loop_max_iterations = %d" % DEFAULT_BUDGET, "wiggle.default_lease = %d" % LEASE_MILLIS,
                       "wiggle.retry_park = 20")
