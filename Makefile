@@ -193,7 +193,7 @@ help:
 ## make check-images  the steps of the Dockerfiles in a chroot (root, mmdebstrap)
 ## make soak        what takes half an hour: schedules in real time, many cancels
 ## make installcheck  SQL and isolation tests against a running server
-## make check-versions  the extension's SQL and isolation tests on PostgreSQL 16 and 18
+## make check-versions  the extension's SQL and isolation tests on PostgreSQL 16, 17 and 18
 ## make interop     published gRPC clients and tools against a proxy over two shards
 ## make lint        clang-tidy, cppcheck, format, layers, banned names
 ## make bench       measure against pgbench on the same cluster
