@@ -51,7 +51,7 @@ const struct command command_auth = {
 	"instance.start:order, or a prefix: task.poll:eu.*\n"
 	"\n"
 	"Examples:\n"
-	"  wiggle auth role worker task.poll:order read:order\n"
+	"  wiggle auth role worker task.poll:orders task.poll:payments read:order\n"
 	"  wiggle auth key worker-1 --role worker --expires 2160h\n"
 	"  wiggle auth certificate shop CN=shop,O=Acme --role starter\n"
 	"  wiggle auth revoke worker-1\n",

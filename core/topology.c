@@ -148,10 +148,14 @@ check_roles(const struct topology_reader *reader)
 		serving += topology_serves(shard);
 		instances = instances || ((shard->roles & ROLE_INSTANCES) != 0 && shard->state != SHARD_RETIRED);
 	}
-	if (homes != 1)
-		return wig_fail(reader->err, "exactly one shard carries the home role; %d do", homes);
+	if (homes > 1)
+		return wig_fail(reader->err, "exactly one shard carries the home role; %d do, shard %d the last of them", homes,
+						topology->shards[topology->home].id);
+	if (homes == 0)
+		return wig_fail(reader->err, "exactly one shard carries the home role; 0 do");
 	if (auths > 1)
-		return wig_fail(reader->err, "exactly one shard carries the auth role; %d do", auths);
+		return wig_fail(reader->err, "exactly one shard carries the auth role; %d do, shard %d the last of them", auths,
+						topology->shards[auth].id);
 	if (topology->shards[topology->home].state != SHARD_ACTIVE)
 		return wig_fail(reader->err, "the home shard is %d; it stays ACTIVE, but its state is %s",
 						topology->shards[topology->home].id,

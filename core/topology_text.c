@@ -163,6 +163,22 @@ refuse_scheme(const char *url, const char *what, struct wig_error *err)
 	return NULL;
 }
 
+/*
+ * What follows the scheme up to the '?'. libpq would take an '@' or '/' of a password for
+ * the end of the user or of the host, and what is behind it for names to be shown.
+ */
+static bool
+check_authority(const char *rest, size_t len, const char *what, struct wig_error *err)
+{
+	size_t		authority = strcspn(rest, "/?");
+	const char *at = memchr(rest, '@', len);
+
+	if (at == NULL || (at < rest + authority && memchr(at + 1, '@', len - (size_t) (at + 1 - rest)) == NULL))
+		return true;
+	return wig_fail(err, "%s has a user or password in which '@' or '/' is not written as %%40 or %%2F; better use"
+					" the keys user and password", what);
+}
+
 /* Move behind a prefix if it is there. */
 static bool
 skip(const char **text, const char *prefix)
@@ -190,6 +206,8 @@ topology_url(const char *url, const char *what, struct wig_error *err)
 		return refuse_scheme(url, what, err);
 	has_password = strchr(rest, '@') != NULL || strstr(rest, "password=") != NULL;
 	query = strchr(rest, '?');
+	if (!check_authority(rest, query ? (size_t) (query - rest) : strlen(rest), what, err))
+		return NULL;
 	if (!append(&out, &used, "postgresql://", 13) ||
 		!append(&out, &used, rest, query ? (size_t) (query - rest) : strlen(rest)))
 		goto no_memory;

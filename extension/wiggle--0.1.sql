@@ -1353,8 +1353,9 @@ begin
 	  from wiggle.wf_instance i;
 	if held > 0 then
 		raise exception using errcode = 'WG409',
-			message = format('shard %s still holds %s instance(s), %s of them not ended', own.shard_id, held, live),
-			hint = 'They end where they are, and retention purges them after that (wiggle.retention).';
+			message = format('shard %s still holds %s instance(s), %s of them not ended; they end where they are, and'
+							 ' retention purges them after that (wiggle.retention is %s)',
+							 own.shard_id, held, live, current_setting('wiggle.retention'));
 	end if;
 	select c.consumer, count(*) as n into late
 	  from wiggle.wf_event_cursor c join wiggle.wf_event e on e.seq > c.acked

@@ -18,6 +18,9 @@
 #include "log.h"
 #include "target.h"
 
+/* Of what libpq says of several hosts the last ones matter as well. */
+#define REASON_BYTES		512
+
 #define BACKOFF_FIRST_MS	100
 #define BACKOFF_MAX_MS		5000
 
@@ -118,7 +121,7 @@ schedule_attempt(struct link *link)
 static void
 attempt_failed(struct link *link, const char *sqlstate, const char *why)
 {
-	char		reason[256];
+	char		reason[REASON_BYTES];
 
 	snprintf(reason, sizeof(reason), "%s", why);
 	close_session(link);
@@ -140,7 +143,7 @@ attempt_timed_out(struct deadline *timer)
 static const char *
 conn_error(const PGconn *conn)
 {
-	static char text[256];
+	static char text[REASON_BYTES];
 	size_t		used = 0;
 
 	/* several lines, some behind a tab, become one */
@@ -516,7 +519,7 @@ void
 link_break(struct link *link, const char *why)
 {
 	bool		was_up = link->state == LINK_UP;
-	char		reason[256];
+	char		reason[REASON_BYTES];
 
 	if (link->state == LINK_STOPPED || link->state == LINK_WAITING)
 		return;

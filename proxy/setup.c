@@ -12,6 +12,7 @@
 #include "admission.h"
 #include "buf.h"
 #include "config.h"
+#include "health.h"
 #include "log.h"
 #include "loop.h"
 #include "position.h"
@@ -37,9 +38,10 @@ struct setup
 	struct buf	settings;		/* that the database is to have */
 	char		available[32];	/* version that the server could install */
 	bool		library_is_old; /* and does not run yet */
+	bool		waits;			/* for home, to change what nobody has used yet */
 	struct deadline timer;		/* the step's, or until the next attempt */
 	struct tour *tour;			/* goes first where the database has several hosts */
-	char		said[256];		/* the last failure to connect that was logged */
+	char		said[512];		/* the last failure to connect that was logged */
 	uint64_t	said_at;
 };
 
@@ -96,6 +98,33 @@ setup_refuse(struct setup *setup, const char *why)
 	shard_setup_refused(setup->shard, reason);
 }
 
+/* Home's registry speaks for the whole topology: before it has, a new database is let alone. */
+static bool
+may_take(const struct setup *setup)
+{
+	const struct shard *home = shard_at(shard_topology()->home);
+
+	return setup->shard == home || home->phase != SHARD_SETTING_UP;
+}
+
+static void
+wait_for_home(struct setup *setup)
+{
+	snprintf(setup->said, sizeof(setup->said), "it is a new database, and home has not accepted the topology yet");
+	health_set(setup->shard->health, false, "waits for home");
+	setup->waits = true;
+	link_stop(&setup->link);
+}
+
+void
+setup_home_ready(struct setup *setup)
+{
+	if (!setup->waits)
+		return;
+	setup->waits = false;
+	begin(setup);
+}
+
 /* The next step after the state is known: 0 rows of it are impossible. */
 static void
 judge_state(struct setup *setup, const PGresult *result)
@@ -117,6 +146,8 @@ judge_state(struct setup *setup, const PGresult *result)
 				" or start with WIGGLE_SCHEMA_MODE=apply");
 	else if (!installed && !available)
 		setup_refuse(setup, "the extension wiggle is not available on its server; install pg_wiggle there");
+	else if (!installed && !may_take(setup))
+		wait_for_home(setup);
 	else if (!installed)
 		run(setup, SQL_SETUP_CREATE);
 	else if (applies() && available && !current && !setup->library_is_old)
@@ -239,7 +270,10 @@ judge_identity(struct setup *setup, const PGresult *result)
 	}
 	if (PQgetisnull(result, 0, IDENTITY_SHARD_ID))
 	{
-		run(setup, SQL_SETUP_CLAIM);
+		if (may_take(setup))
+			run(setup, SQL_SETUP_CLAIM);
+		else
+			wait_for_home(setup);
 		return;
 	}
 	if (timeline != shard->timeline || strcmp(PQgetvalue(result, 0, IDENTITY_UUID), shard->identity) != 0)
@@ -538,6 +572,8 @@ setup_failed(struct link *link, const char *sqlstate, const char *why)
 	const char *what = advice(why);
 
 	(void) sqlstate;
+	if (!shard_usable(setup->shard))
+		health_set(setup->shard->health, false, "cannot connect; the log says why");
 	if (strcmp(setup->said, why) == 0 && loop_now() - setup->said_at < REPEAT_MS)
 		return;
 	snprintf(setup->said, sizeof(setup->said), "%s", why);
@@ -573,6 +609,7 @@ void
 setup_start(struct setup *setup)
 {
 	deadline_clear(&setup->timer);
+	setup->waits = false;
 	setup->link.target = setup->shard->target;
 	setup->link.first = 0;
 	begin(setup);
@@ -581,6 +618,7 @@ setup_start(struct setup *setup)
 void
 setup_stop(struct setup *setup)
 {
+	setup->waits = false;
 	deadline_clear(&setup->timer);
 	PQclear(setup->result);
 	setup->result = NULL;

@@ -19,6 +19,9 @@ extern struct setup *setup_create(struct shard *shard);
 extern void setup_start(struct setup *setup);
 extern void setup_stop(struct setup *setup);
 
+/* Home serves: a new database that waited for its word goes on. */
+extern void setup_home_ready(struct setup *setup);
+
 /* Is it in the midst of it, connected? */
 extern bool setup_busy(const struct setup *setup);
 

@@ -438,6 +438,8 @@ shard_setup_done(struct shard *shard)
 	tell_health(shard);
 	if (shard->index == shard_topology()->home)
 	{
+		for (int slot = 0; slot < shard_slots(); slot++)
+			setup_home_ready(shard_by_slot(slot)->setup);
 		member_home_ready();
 		outbox_look();
 	}

@@ -64,17 +64,14 @@ check_private(const struct tls_file *file, const struct stat *st, struct wig_err
 }
 
 static bool
-read_all(int fd, const struct tls_file *file, bool private, struct buf *out, struct wig_error *err)
+read_all(int fd, const struct tls_file *file, struct stat *st, struct buf *out, struct wig_error *err)
 {
-	struct stat st;
 	ssize_t		n;
 
-	if (fstat(fd, &st) != 0)
+	if (fstat(fd, st) != 0)
 		return wig_fail(err, "%s: cannot look at '%s': %s", file->name, file->path, strerror(errno));
-	if (!S_ISREG(st.st_mode) || st.st_size > FILE_BYTES)
+	if (!S_ISREG(st->st_mode) || st->st_size > FILE_BYTES)
 		return wig_fail(err, "%s: '%s' is not a file of up to %d bytes", file->name, file->path, FILE_BYTES);
-	if (private && !check_private(file, &st, err))
-		return false;
 	buf_reserve(out, FILE_BYTES);
 	while ((n = read(fd, out->data + out->len, FILE_BYTES - out->len)) > 0)
 		out->len += (size_t) n;
@@ -84,14 +81,14 @@ read_all(int fd, const struct tls_file *file, bool private, struct buf *out, str
 }
 
 static bool
-read_file(const struct tls_file *file, bool private, struct buf *out, struct wig_error *err)
+read_file(const struct tls_file *file, struct stat *st, struct buf *out, struct wig_error *err)
 {
 	int			fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	bool		ok;
 
 	if (fd < 0)
 		return wig_fail(err, "%s: cannot open '%s': %s", file->name, file->path, strerror(errno));
-	ok = read_all(fd, file, private, out, err);
+	ok = read_all(fd, file, st, out, err);
 	close(fd);
 	buf_cstr(out);
 	return ok;
@@ -220,12 +217,14 @@ static bool
 read_content(const struct tls_file *file, bool private, struct content *content, struct wig_error *err)
 {
 	struct buf	bytes = BUF_INIT;
+	struct stat st;
 	bool		ok;
 
 	ERR_clear_error();
 	content->key = NULL;
 	content->certificates = sk_X509_new_null();
-	ok = read_file(file, private, &bytes, err) && take_bytes(&bytes, file, private, content, err);
+	ok = read_file(file, &st, &bytes, err) && take_bytes(&bytes, file, private, content, err) &&
+		(content->key == NULL || !private || check_private(file, &st, err));
 	if (bytes.data != NULL)
 		OPENSSL_cleanse(bytes.data, bytes.len);
 	buf_free(&bytes);

@@ -83,11 +83,11 @@ decide(void)
 	}
 }
 
-/* Home must have said what time it is: by the generation of its own clock a server would mint on other shards. */
+/* Home must have said what time it is (who only sets up never asks): by the generation of its own clock a server would mint on other shards. */
 static void
 decide_when_all_are_heard(void)
 {
-	if (!decided && serving + refused == shard_slots() && (refused > 0 || home_clock_known()))
+	if (!decided && serving + refused == shard_slots() && (refused > 0 || config.migrate_only || home_clock_known()))
 		decide();
 }
 

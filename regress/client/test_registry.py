@@ -108,7 +108,7 @@ class Registry(Databases):
 
     def test_setting_up_alone(self):
         """WIGGLE_MIGRATE_ONLY: done and gone, or the shards that could not be set up by name."""
-        only = {"WIGGLE_MIGRATE_ONLY": "true", "WIGGLE_STARTUP_TIMEOUT_MILLIS": 1000}
+        only = {"WIGGLE_MIGRATE_ONLY": "true", "WIGGLE_STARTUP_TIMEOUT_MILLIS": 600000}
         document = self.document("wiggle", "other")
         proxy = self.proxy_for(document, **only)
         for said in ("created the extension wiggle in", "ready in"):
@@ -125,7 +125,7 @@ class Registry(Databases):
         self.shard.psql("drop extension wiggle")
         self.refuses(down, "shard 0: created the extension wiggle",
                      "shard 2 (%s) was not set up: " % self.place("missing"), 'database "missing" does not exist',
-                     "shard 3 (127.0.0.1:1/wiggle) was not set up: ", "2 of 4 shards could not be set up", **only)
+                     "shard 3 (127.0.0.1:1/wiggle) was not set up: ", "2 of 4 shards could not be set up", **dict(only, WIGGLE_STARTUP_TIMEOUT_MILLIS=1000))
 
     def test_databases_that_were_swapped_are_both_named(self):
         self.serves(self.document("wiggle", "other"))
@@ -161,6 +161,9 @@ class Registry(Databases):
         self.serves(self.document("wiggle", "other", s1="retired"))
         self.serves(left_out)
         self.refuses(self.document("wiggle", "other", s1="draining"), "has been RETIRED since")
+        self.shard.psql("create database fresh", "postgres")
+        self.refuses(self.document("wiggle", "fresh"), "has been RETIRED since")
+        self.assertEqual(self.shard.psql("select count(*) from pg_extension where extname = 'wiggle'", "fresh"), "0")
         self.assertEqual(self.shard.psql("select shard_id, state, emptied from wiggle.shards()"),
                          "0|ACTIVE|f\n1|RETIRED|t")
 

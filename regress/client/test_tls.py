@@ -2,6 +2,7 @@
 import contextlib
 import http.client
 import os
+import re
 import signal
 import socket
 import ssl
@@ -195,12 +196,23 @@ def posted(rpc, body="{}", close=False):
 
 
 def sockets(proxy):
-    """How many the process has."""
-    folder, n = "/proc/%d/fd" % proxy.process.pid, 0
+    """The inodes of those that the process has."""
+    folder, found = "/proc/%d/fd" % proxy.process.pid, set()
     for fd in os.listdir(folder):
         with contextlib.suppress(FileNotFoundError):
-            n += os.readlink(os.path.join(folder, fd)).startswith("socket:")
-    return n
+            found.update(re.findall(r"^socket:\[(\d+)\]", os.readlink(os.path.join(folder, fd))))
+    return found
+
+
+def its_end(s):
+    """The inode of the other end of a connection on this machine, "0" until it is taken."""
+    ends = ["%04X" % end[1] for end in (s.getpeername(), s.getsockname())]
+    with open("/proc/net/tcp", encoding="ascii") as f:
+        for line in f:
+            fields = line.split()
+            if [address.split(":")[-1] for address in fields[1:3]] == ends:
+                return fields[9]
+    return "0"
 
 
 class Sealed:
@@ -267,10 +279,9 @@ class SecondPort(TlsTest):
 
     def connects(self, proxy, port):
         """A connection that the process has taken."""
-        before = sockets(proxy)
         s = socket.create_connection(("127.0.0.1", port), timeout=60)
         self.addCleanup(s.close)
-        wait_for(lambda: sockets(proxy) > before, what="one more socket")
+        wait_for(lambda: its_end(s) in sockets(proxy), what="the proxy to take the connection")
         return s
 
     def test_nobody_is_taken_for_a_client_whose_connection_ends(self):
@@ -285,9 +296,9 @@ class SecondPort(TlsTest):
         while chunk := first.recv(65536):
             got += chunk
         self.assertTrue(got.startswith(b"HTTP/1.1 200 "), got)
-        before = sockets(proxy)
+        end = its_end(lower)
         lower.close()
-        wait_for(lambda: sockets(proxy) < before, what="one socket less")
+        wait_for(lambda: end not in sockets(proxy), what="its end to be closed")
         for s in strangers:
             s = self.greet(proxy, s=s)
             s.sendall(posted("ListWorkflows"))
@@ -368,7 +379,7 @@ class Files(TlsTest):
         self.ends("WIGGLE_TLS_KEYSTORE_PASSWORD must be its password", **files)
 
     def test_refusals_say_what_to_do(self):
-        jks = self.path("server.jks", b"\xfe\xed\xfe\xed\0\0\0\2")
+        jks = self.path("server.jks", b"\xfe\xed\xfe\xed\0\0\0\2", 0o644)
         open_key = self.path("open.key", read(server.key), 0o644)
         p12 = server.pkcs12(self.path("server.p12"), PASSWORD)
         other = ours.issue("other")
@@ -381,7 +392,7 @@ class Files(TlsTest):
                  {"WIGGLE_TLS_KEYSTORE": p12, "WIGGLE_TLS_KEYSTORE_PASSWORD": "another"}),
                 ("does not belong to the first certificate", {"WIGGLE_TLS_KEYSTORE": server.chain, "WIGGLE_TLS_KEY": other.key}),
                 ("if it has a file of its own, WIGGLE_TLS_KEY names it",
-                 {"WIGGLE_TLS_KEYSTORE": self.path("c.pem", read(server.chain))}),
+                 {"WIGGLE_TLS_KEYSTORE": self.path("c.pem", read(server.chain), 0o644)}),
                 ("a certificate in '%s' cannot be read" % half, {"WIGGLE_TLS_KEYSTORE": half, "WIGGLE_TLS_KEY": server.key}),
                 ("is neither PEM nor PKCS#12", {"WIGGLE_TLS_KEYSTORE": self.path("junk", b"junk")}),
                 ("cannot open '/no/such/file'", {"WIGGLE_TLS_KEYSTORE": "/no/such/file"}),

@@ -172,6 +172,9 @@ static const struct
 	{WITH_URL("postgresql://h/d?sslmod=require"), "shard 2 primary url has the unknown parameter 'sslmod' (did you mean 'sslmode'?); remove it or correct it"},
 	{WITH_URL("postgresql://h/d?password=hun&ter2"), "shard 2 primary url has an unknown parameter, or a password in which '?', '&', '@', '/' or ':' are not written as %3F, %26, %40, %2F, %3A; better use the keys user and password"},
 	{WITH_URL("postgresql://u:hun?ter2@h/d"), "shard 2 primary url has an unknown parameter, or a password in which '?', '&', '@', '/' or ':' are not written as %3F, %26, %40, %2F, %3A; better use the keys user and password"},
+	{WITH_URL("postgresql://u:hun/ter2@h/d"), "shard 2 primary url has a user or password in which '@' or '/' is not written as %40 or %2F; better use the keys user and password"},
+	{WITH_URL("jdbc:postgresql://u:hun@ter2@h:1/d"), "shard 2 primary url has a user or password in which '@' or '/' is not written as %40 or %2F; better use the keys user and password"},
+	{WITH_URL("postgresql://u@x:hunter2@h?sslmode=require"), "shard 2 primary url has a user or password in which '@' or '/' is not written as %40 or %2F; better use the keys user and password"},
 	{WITH_URL("postgresql://h/d?target_session_attrs=any"), "shard 2 primary url sets the parameter 'target_session_attrs', which the proxy decides itself; remove it"},
 
 	/* its replicas */
@@ -189,8 +192,8 @@ static const struct
 	/* the shards together */
 	{DOCUMENT(SHARD("0", "active", HOME, "a") "," SHARD("0", "active", HOME, "b"), "[]"), "shard 0 is listed twice"},
 	{DOCUMENT(SHARD("0", "active", "\"instances\"", "a"), "[]"), "exactly one shard carries the home role; 0 do"},
-	{DOCUMENT(SHARD("0", "active", HOME, "a") "," SHARD("1", "active", HOME, "b"), "[]"), "exactly one shard carries the home role; 2 do"},
-	{DOCUMENT(SHARD("0", "active", HOME ",\"auth\"", "a") "," SHARD("1", "active", "\"auth\"", "b"), "[]"), "exactly one shard carries the auth role; 2 do"},
+	{DOCUMENT(SHARD("0", "active", HOME, "a") "," SHARD("1", "active", HOME, "b"), "[]"), "exactly one shard carries the home role; 2 do, shard 1 the last of them"},
+	{DOCUMENT(SHARD("0", "active", HOME ",\"auth\"", "a") "," SHARD("1", "active", "\"auth\"", "b"), "[]"), "exactly one shard carries the auth role; 2 do, shard 1 the last of them"},
 	{DOCUMENT(SHARD("0", "active", HOME, "a") "," SHARD("1", "draining", "\"instances\",\"auth\"", "b"), "[]"), "the auth role is shard 1's, which keeps the keys and roles of clients; it stays ACTIVE, but its state is DRAINING: give the role to another shard first"},
 	{DOCUMENT(SHARD("0", "active", HOME, "a") "," SHARD("1", "retired", "\"instances\",\"auth\"", "b"), "[]"), "the auth role is shard 1's, which keeps the keys and roles of clients; it stays ACTIVE, but its state is RETIRED: give the role to another shard first"},
 	{DOCUMENT(SHARD("7", "draining", HOME, "a"), "[]"), "the home shard is 7; it stays ACTIVE, but its state is DRAINING"},
