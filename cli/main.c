@@ -2,6 +2,7 @@
  * main.c
  *	  The wiggle command: find the command, sort its arguments, run it.
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -223,7 +224,8 @@ run_command(const struct command *command, const struct arguments *args)
 	else
 		status = command->run(&session, args);
 	session_end(&session);
-	if (fflush(stdout) != 0 && status == EXIT_DONE)
+	/* who reads the first lines only has what it wants */
+	if (fflush(stdout) != 0 && status == EXIT_DONE && errno != EPIPE)
 		return complain_text(EXIT_REFUSED, "cannot write the output");
 	return status;
 }
