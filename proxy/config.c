@@ -10,6 +10,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "address.h"
 #include "config.h"
 #include "setting.h"
 
@@ -240,11 +241,37 @@ check_tls(struct wig_error *err)
 	return true;
 }
 
+static bool
+is_any(const char *bind)
+{
+	return strcmp(bind, "0.0.0.0") == 0 || strcmp(bind, "::") == 0;
+}
+
+/* Said before a database is set up, not when the first one can be used. */
+static bool
+check_ports(struct wig_error *err)
+{
+	struct sockaddr_storage addr;
+
+	if (config.migrate_only)
+		return true;
+	if (!address_parse("WIGGLE_BIND", config.bind, config.port, &addr, err))
+		return false;
+	if (config.dashboard_port >= 0 &&
+		!address_parse("WIGGLE_DASHBOARD_BIND", config.dashboard_bind, config.dashboard_port, &addr, err))
+		return false;
+	if (config.port > 0 && config.port == config.dashboard_port &&
+		(is_any(config.bind) || is_any(config.dashboard_bind) || strcmp(config.bind, config.dashboard_bind) == 0))
+		return wig_fail(err, "WIGGLE_PORT and WIGGLE_DASHBOARD_PORT are both %lld; give each a port of its own",
+						(long long) config.port);
+	return true;
+}
+
 /* What no single range can say. */
 static bool
 check_together(struct wig_error *err)
 {
-	if (!check_tls(err))
+	if (!check_tls(err) || !check_ports(err))
 		return false;
 	if (config.max_request_bytes < 2 * config.max_message_bytes)
 		return wig_fail(err, "WIGGLE_MAX_REQUEST_BYTES must be at least twice WIGGLE_MAX_MESSAGE_BYTES (%lld)",

@@ -70,6 +70,7 @@ class Manifests(SettingsTest):
                                   ("WIGGLE_DASHBOARD_PASSWORD", "hunter2", "WIGGLE_GRPC_AUTH=enforce"),
                                   ("WIGGLE_COORDINATOR_URL", "coordinator:8099", "WIGGLE_STORAGE_TOPOLOGY"),
                                   ("WIGGLE_SEARCH_ENABLED", "true", "there is no search"),
+                                  ("WIGGLE_BIND", "localhost", "must be an IPv4 or IPv6 address in numbers"),
                                   ("WIGGLE_LEASE_MILLIS", "30MB", "'MB' is no unit of it")):
             with self.subTest(name=name):
                 proxy = self.proxy("postgres", **{name: value})

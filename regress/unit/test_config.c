@@ -95,6 +95,13 @@ wrong_values_name_setting_value_and_range(void **state)
 	refused(&err, load(&err, 1, "--port="), "--port", "not a whole number");
 	refused(&err, load(&err, 1, "--port=99999999999999999999"), "--port", "not a whole number");
 	refused(&err, load(&err, 1, "--port"), "--port", "needs a value");
+	refused(&err, load(&err, 1, "--bind=localhost"), "WIGGLE_BIND is 'localhost'", "in numbers");
+	refused(&err, load(&err, 1, "--dashboard-bind=300.1.1.1"), "WIGGLE_DASHBOARD_BIND is '300.1.1.1'", "in numbers");
+	refused(&err, load(&err, 1, "--port=8090"), "WIGGLE_PORT and WIGGLE_DASHBOARD_PORT", "8090");
+	refused(&err, load(&err, 3, "--port=8090", "--bind=127.0.0.1", "--dashboard-bind=127.0.0.1"), "WIGGLE_PORT", "both 8090");
+	assert_int_equal(load(&err, 3, "--port=8090", "--bind=127.0.0.1", "--dashboard-bind=127.0.0.2"), CONFIG_RUN);
+	assert_int_equal(load(&err, 2, "--port=0", "--dashboard-port=0"), CONFIG_RUN);
+	assert_int_equal(load(&err, 2, "--dashboard-port=-1", "--dashboard-bind=none"), CONFIG_RUN);
 	refused(&err, load(&err, 1, "--log-level=loud"), "loud", "debug|info|warn|error");
 	refused(&err, load(&err, 1, "--no-such=1"), "--no-such", "--help");
 	refused(&err, load(&err, 1, "port=1"), "port", "--help");
