@@ -1404,11 +1404,17 @@ language sql stable security definer set search_path = pg_catalog, pg_temp
 set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set enable_bitmapscan = off
 set enable_sort = off set jit = off
 as $$
-	with recursive queue (name, place) as (
-		(select r.queue, 1 from wiggle.wf_ready r order by r.queue limit 1)
+	with recursive queue (name, instance, n, place) as (
+		(select r.queue, r.instance, r.n, 1 from wiggle.wf_ready r order by r.queue, r.instance, r.n limit 1)
 		union all
-		select (select r.queue from wiggle.wf_ready r where r.queue > q.name order by r.queue limit 1), q.place + 1
-		  from queue q where q.name is not null and q.place <= 64
+		select r.queue, r.instance, r.n, q.place + 1
+		  from queue q cross join lateral (select r.queue, r.instance, r.n from wiggle.wf_ready r
+			 where r.queue > q.name order by r.queue, r.instance, r.n limit 1) r
+		 where q.place < 1000
+	), late (name) as (
+		-- One that waits must not hide behind many that do not.
+		select q.name from queue q join wiggle.wf_token t on t.instance = q.instance and t.n = q.n
+		 order by t.available_at, q.name limit 64
 	), clock as (
 		select v.now from wiggle.version() v
 	), snapshot as (
@@ -1420,14 +1426,14 @@ as $$
 		select p.transaction, p.prepared from pg_prepared_xacts p where p.database = current_database()
 	)
 	select m.metric, q.name, m.value
-	  from queue q cross join clock c cross join lateral (
+	  from late q cross join clock c cross join lateral (
 		select 'queue_ready', count(*)::float8
 		  from (select from wiggle.wf_ready r where r.queue = q.name limit 10000) r
 		union all
 		select 'queue_oldest', greatest(extract(epoch from c.now - min(t.available_at)), 0)::float8
 		  from (select r.instance, r.n from wiggle.wf_ready r where r.queue = q.name order by r.instance, r.n limit 1000) r
 		  join wiggle.wf_token t on t.instance = r.instance and t.n = r.n) m (metric, value)
-	 where q.name is not null and m.value is not null
+	 where m.value is not null
 	union all
 	select 'clock_lag', 'timers', coalesce(greatest(extract(epoch from c.now - (select t.due_at from wiggle.wf_timer t
 		where t.due_at > '-infinity' order by t.due_at limit 1)), 0), 0)::float8 from clock c

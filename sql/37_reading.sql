@@ -78,6 +78,15 @@ select count(*) from wiggle.backlog(0);
 select wt.clear(), count(*) from wiggle.backlog();
 select * from wiggle.backlog();
 
+-- A proxy is shown 64 queues, those that wait longest.
+select wt.at(200);
+select count(wt.register(format('{"workflow":"many-%s","version":1,"steps":[{"task":"a"}]}', lpad(k::text, 2, '0')))) from generate_series(0, 70) k;
+select wt.start('many-70', 'many-70');
+select wt.at(210);
+select count(wt.start('many-' || lpad(k::text, 2, '0'), 'many-' || lpad(k::text, 2, '0'))) from generate_series(0, 69) k;
+select count(*), min(label), max(label), max(value) from wiggle.watch() where metric = 'queue_oldest';
+select wt.clear(), wt.at(110);
+
 -- Members: alive while heard from, the longest-lived leads.
 select wiggle.node_beat('n1', 'first', 3, '[{"queues":["a"],"versions":[["stat",1]]}]');
 select wt.at(112);
