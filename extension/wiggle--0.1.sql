@@ -946,8 +946,8 @@ declare
 	mine wiggle.wf_node;
 begin
 	select * into mine from wiggle.wf_node n where n.id = node_beat.id;
-	if partition and mine.partition is not true then
-		-- Of two that come under one name at the same moment the second sees the first.
+	if partition and (mine.partition is not true or mine.last_heartbeat < now - interval '60 s') then
+		-- Of two that come under one name at the same moment the second sees the first. Who was silent has lost it.
 		lock table wiggle.wf_node in share row exclusive mode;
 		select n.id, n.last_heartbeat into holder, heard from wiggle.wf_node n
 		 where n.partition and n.name = node_beat.name and n.id <> node_beat.id
@@ -959,6 +959,11 @@ begin
 	on conflict on constraint wf_node_pkey do update
 	set name = excluded.name, last_heartbeat = excluded.last_heartbeat, workers = excluded.workers,
 		polls = excluded.polls, partition = excluded.partition;
+	if mine.id is null then
+		-- Those that died, also where none ever leaves in order.
+		delete from wiggle.wf_node n where n.id in (select m.id from wiggle.wf_node m
+			where m.last_heartbeat < now - interval '1 hour' for update skip locked);
+	end if;
 	-- Rarely: who takes which share changes with it.
 	if (mine.partition or partition) and ((mine.partition, mine.polls) is distinct from (partition and holder is null, polls)
 		or mine.last_heartbeat < now - interval '60 s') then

@@ -135,6 +135,13 @@ select wt.at(1089), wiggle.node_beat('n2', 'same', 1, '[]', true);
 select id, alive, partition, member from wiggle.nodes() order by id;
 select wt.at(1091), wiggle.node_beat('n2', 'same', 1, '[]', true);
 select id, alive, partition, member from wiggle.nodes() order by id;
+-- One that comes back after a long silence has lost its name; those that died are forgotten when another comes.
+select wt.at(1092), wiggle.node_beat('n1', 'same', 1, '[]', true);
+select id, alive, partition, member from wiggle.nodes() order by id;
+select wt.at(1100), wiggle.node_beat('n4', 'other', 1, '[]', true);
+select wt.at(4690), wiggle.node_beat('n4', 'other', 1, '[]', true);
+select wiggle.node_beat('n5', 'another', 1, '[]', true);
+select id, alive, partition, member from wiggle.nodes() order by id;
 select wiggle.node_leave(id) from wiggle.nodes();
 select count(*) from wiggle.nodes();
 
