@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "gather.h"
+#include "home_clock.h"
 #include "message.h"
 #include "rpc.h"
 #include "rpc_instance.h"
@@ -35,6 +36,9 @@ typedef Com__Wiggle__Proto__InstanceView InstanceView;
 
 /* The cursor of who goes page by page and has none yet. */
 #define FIRST_PAGE		"begin"
+
+/* How much later than a shard says a replica may be found to be too far behind. */
+#define LAG_SLACK_MS	10000
 
 /* Tag and length of each instance in the answer, at most. */
 #define FRAMING_BYTES	6
@@ -304,6 +308,20 @@ fill_params(struct listing *listing, const char **params, struct wig_error *err)
 	return true;
 }
 
+/*
+ * May a replica answer? The replica of the page before may have had more than another
+ * has now, whose page would lack what is behind the cursor: not of what is old enough.
+ */
+static bool
+may_lag(const struct listing *listing, const struct shard *shard)
+{
+	/* who asks by correlation may have started it a moment ago */
+	if (listing->by_correlation)
+		return false;
+	return !listing->goes_on ||
+		listing->after.number / 1000 + shard->entry->max_replica_lag_ms + LAG_SLACK_MS < home_clock_ms();
+}
+
 static void
 ask_shards(struct listing *listing, const char *const *params)
 {
@@ -316,9 +334,7 @@ ask_shards(struct listing *listing, const char *const *params)
 		question->statement = SQL_INSTANCES;
 		question->nparams = PARAMS;
 		memcpy(question->params, params, PARAMS * sizeof(*params));
-
-		/* who asks by correlation may have started it a moment ago */
-		question->may_lag = !listing->by_correlation;
+		question->may_lag = may_lag(listing, shard_by_slot(slot));
 		if (listing->goes_on)
 		{
 			snprintf(before, sizeof(before), "%" PRId64, listing->after.number +

@@ -127,6 +127,34 @@ class Replicas(ClientTest):
         self.assertEqual(self.listed(), ids)
         self.assertEqual(sum(self.reads(i) for i in (1, 2)), sum(before) + 1)
 
+    def test_pages_lack_nothing_though_one_replica_has_less_than_another(self):
+        """Whatever the first page was read from: behind an instance of home that it has come all that are older."""
+        proxy = self.start_proxy("replicas-pages", maxReplicaLagMillis=600000)
+        self.addCleanup(proxy.stop)
+        client = Client(proxy.address)
+        self.addCleanup(client.close)
+        self.serving(proxy, 2)
+        self.start_some(6)
+        self.replayed()
+        self.paused(self.standbys[0])
+        self.start_some(20)
+        end = self.home.psql("select pg_current_wal_flush_lsn()")
+        wait_for(lambda: self.standbys[1].psql("select pg_last_wal_replay_lsn() >= '%s'" % end) == "t", 60, "replay")
+        whole = self.home.psql("select id from wiggle.wf_instance where workflow = :'wf' order by no desc", wf=self.workflow).split()
+        request, method = client.method("ListInstances")
+        before, seen = [self.reads(i, proxy) for i in (1, 2)], set()
+        for limit in (2, 3, 2, 3):
+            ids, after = [], "begin"
+            while after:
+                reply, call = method.with_call(request(workflow=self.workflow, limit=limit), timeout=60,
+                                               metadata=(("wiggle-after", after),))
+                ids += [i.id for i in reply.instances if ".s0." in i.id]
+                after = dict(call.initial_metadata()).get("wiggle-next")
+            self.assertEqual(ids, whole[len(whole) - len(ids):])
+            seen.add(len(ids) == len(whole))
+        self.assertEqual([self.reads(i, proxy) - n for i, n in zip((1, 2), before)], [2, 2], "first pages are the replicas'")
+        self.assertEqual(seen, {True, False}, "one of them has less")
+
     def test_the_primary_is_spared_where_the_topology_says_so(self):
         strict = self.start_proxy("replicas-strict", replicaFallback="fail")
         self.addCleanup(strict.stop)
