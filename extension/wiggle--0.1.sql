@@ -944,14 +944,17 @@ as $$
 declare
 	now timestamptz := (wiggle.version()).now;
 	mine wiggle.wf_node;
+	silent boolean;
 begin
 	select * into mine from wiggle.wf_node n where n.id = node_beat.id;
-	if partition and (mine.partition is not true or mine.last_heartbeat < now - interval '60 s') then
+	-- A heartbeat that is still to come is from before the clock was set back.
+	silent := mine.last_heartbeat not between now - interval '60 s' and now + interval '60 s';
+	if partition and (mine.partition is not true or silent) then
 		-- Of two that come under one name at the same moment the second sees the first. Who was silent has lost it.
 		lock table wiggle.wf_node in share row exclusive mode;
 		select n.id, n.last_heartbeat into holder, heard from wiggle.wf_node n
 		 where n.partition and n.name = node_beat.name and n.id <> node_beat.id
-		   and n.last_heartbeat > now - interval '60 s'
+		   and n.last_heartbeat > now - interval '60 s' and n.last_heartbeat < now + interval '60 s'
 		 order by n.last_heartbeat desc, n.id limit 1;
 	end if;
 	insert into wiggle.wf_node
@@ -962,11 +965,10 @@ begin
 	if mine.id is null then
 		-- Those that died, also where none ever leaves in order.
 		delete from wiggle.wf_node n where n.id in (select m.id from wiggle.wf_node m
-			where m.last_heartbeat < now - interval '1 hour' for update skip locked);
+			where m.last_heartbeat not between now - interval '1 hour' and now + interval '1 hour' for update skip locked);
 	end if;
 	-- Rarely: who takes which share changes with it.
-	if (mine.partition or partition) and ((mine.partition, mine.polls) is distinct from (partition and holder is null, polls)
-		or mine.last_heartbeat < now - interval '60 s') then
+	if (mine.partition or partition) and ((mine.partition, mine.polls) is distinct from (partition and holder is null, polls) or silent) then
 		perform pg_notify('wiggle_members', '');
 	end if;
 end $$;
@@ -979,7 +981,6 @@ as $$
 declare
 	divided boolean;
 begin
-	delete from wiggle.wf_node n where n.last_heartbeat < (wiggle.version()).now - interval '1 hour' and n.id <> node_leave.id;
 	delete from wiggle.wf_node n where n.id = node_leave.id returning n.partition into divided;
 	if divided then
 		perform pg_notify('wiggle_members', '');
@@ -993,9 +994,9 @@ returns table (id text, name text, first_heartbeat timestamptz, last_heartbeat t
 language sql stable security definer set search_path = pg_catalog, pg_temp
 as $$
 	with n as (
-		select m.*, m.last_heartbeat > (wiggle.version()).now - interval '15 s' as alive,
-			   m.partition and m.last_heartbeat > (wiggle.version()).now - interval '60 s' as member
-		  from wiggle.wf_node m
+		select m.*, m.last_heartbeat > v.now - interval '15 s' and m.last_heartbeat < v.now + interval '15 s' as alive,
+			   m.partition and m.last_heartbeat > v.now - interval '60 s' and m.last_heartbeat < v.now + interval '60 s' as member
+		  from wiggle.wf_node m, wiggle.version() v
 	)
 	select n.id, n.name, n.first_heartbeat, n.last_heartbeat, n.workers, n.polls, n.alive,
 		   n.alive and n.id = (select f.id from n f where f.alive order by f.first_heartbeat, f.id limit 1),

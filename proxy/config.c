@@ -13,6 +13,7 @@
 #include "address.h"
 #include "config.h"
 #include "setting.h"
+#include "utf8.h"
 
 extern char **environ;
 
@@ -101,8 +102,8 @@ set_ratio(const struct setting *s, const char *from, const char *value, struct w
 	char	   *end;
 	double		ratio = strtod(value, &end);
 
-	if (end == value || *end != '\0' || !(ratio >= 0 && ratio <= 1))
-		return wig_fail(err, "%s is '%s', but must be a number from 0 to 1", from, value);
+	if (end == value || *end != '\0' || !(ratio * 1000 >= (double) s->min && ratio <= 1))
+		return wig_fail(err, "%s is '%s', but must be a number from %g to 1", from, value, (double) s->min / 1000);
 	*slot = (int64_t) (ratio * 1000 + 0.5);
 	return true;
 }
@@ -267,11 +268,27 @@ check_ports(struct wig_error *err)
 	return true;
 }
 
+/* Home is told it: a database takes no text that is none. */
+static bool
+check_name(struct wig_error *err)
+{
+	const char *name = config.node_name;
+	size_t		len = strlen(name);
+
+	for (size_t i = 0, n; i < len; i += n)
+	{
+		n = utf8_sequence((const uint8_t *) name + i, len - i);
+		if (n == 0 || (unsigned char) name[i] < ' ')
+			return wig_fail(err, "WIGGLE_NODE_NAME must be text in UTF-8 without control characters");
+	}
+	return true;
+}
+
 /* What no single range can say. */
 static bool
 check_together(struct wig_error *err)
 {
-	if (!check_tls(err) || !check_ports(err))
+	if (!check_tls(err) || !check_ports(err) || !check_name(err))
 		return false;
 	if (config.max_request_bytes < 2 * config.max_message_bytes)
 		return wig_fail(err, "WIGGLE_MAX_REQUEST_BYTES must be at least twice WIGGLE_MAX_MESSAGE_BYTES (%lld)",

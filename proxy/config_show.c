@@ -164,7 +164,7 @@ describe(const struct setting *s, struct buf *out)
 					   *s->unit ? " " : "", s->unit, (long long) s->min, (long long) s->max);
 			break;
 		case SETTING_RATIO:
-			buf_printf(out, "      default %g, from 0 to 1\n", (double) s->number / 1000);
+			buf_printf(out, "      default %g, from %g to 1\n", (double) s->number / 1000, (double) s->min / 1000);
 			break;
 		case SETTING_CHOICE:
 			setting_choices(s, list, sizeof(list));

@@ -267,7 +267,7 @@ show_range(void)
 
 	metric_set(range_start, 0);
 	metric_set(range_end, 0);
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n && fleet_state() == FLEET_DIVIDES; i++)
 	{
 		if (strcmp(nodes[i].id, id) != 0)
 			continue;
@@ -360,6 +360,7 @@ ask_beat(struct deadline *deadline)
 
 	deadline_set(deadline, loop_now() + BEAT_MS, ask_beat);
 	beaten_at = loop_now();
+	show_range();				/* the list may have become too old */
 	if (!published && !publishing)
 		publish();
 	if (beating)

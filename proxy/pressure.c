@@ -17,7 +17,8 @@
 #include "pressure.h"
 #include "random.h"
 
-#define LOOK_MS 1000
+#define LOOK_MS		1000
+#define PATH_BYTES	4096
 
 static size_t held[PRESSURE_KINDS];
 static int64_t limit;			/* of the process's memory; 0 = none is known */
@@ -49,24 +50,62 @@ read_number(const char *path, int skip)
 	return end == at ? -1 : number;
 }
 
+/* The least bound of a control group and those around it; 0 for none. group is cut on the way. */
+static int64_t
+least_bound(const char *mount, char *group, const char *file)
+{
+	int64_t		least = 0;
+
+	for (;;)
+	{
+		char		path[PATH_BYTES];
+		char	   *slash;
+		int64_t		number;
+
+		snprintf(path, sizeof(path), "%s%s/%s", mount, group, file);
+		number = read_number(path, 0);
+
+		/* without a bound version 1 gives a number near the largest */
+		if (number > 0 && number < INT64_C(1) << 50 && (least == 0 || number < least))
+			least = number;
+		slash = strrchr(group, '/');
+		if (slash == NULL)
+			return least;
+		*slash = '\0';
+	}
+}
+
+/*
+ * A line of /proc/self/cgroup is "number:controllers:/group", "0::/group" in version 2.
+ * Groups that cannot be seen from here, as in a container, have no file, those around them do.
+ */
 static int64_t
 find_limit(void)
 {
-	static const char *const paths[] = {
-		"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"
-	};
+	char		line[PATH_BYTES];
+	FILE	   *file = config.memory_limit_bytes > 0 ? NULL : fopen("/proc/self/cgroup", "re");
+	int64_t		least = config.memory_limit_bytes;
 
-	if (config.memory_limit_bytes > 0)
-		return config.memory_limit_bytes;
-	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+	while (file != NULL && fgets(line, sizeof(line), file) != NULL)
 	{
-		int64_t		number = read_number(paths[i], 0);
+		char	   *controllers = strchr(line, ':');
+		char	   *group = controllers != NULL ? strchr(controllers + 1, ':') : NULL;
+		int64_t		bound = 0;
 
-		/* without a bound version 1 gives a number near the largest */
-		if (number > 0 && number < INT64_C(1) << 50)
-			return number;
+		line[strcspn(line, "\n")] = '\0';
+		if (group == NULL)
+			continue;
+		*group++ = '\0';
+		if (controllers[1] == '\0')
+			bound = least_bound("/sys/fs/cgroup", group, "memory.max");
+		else if (strcmp(controllers + 1, "memory") == 0)
+			bound = least_bound("/sys/fs/cgroup/memory", group, "memory.limit_in_bytes");
+		if (bound > 0 && (least == 0 || bound < least))
+			least = bound;
 	}
-	return 0;
+	if (file != NULL)
+		fclose(file);
+	return least;
 }
 
 static bool

@@ -25,8 +25,9 @@ static const char *const no_or_yes[] = {"false", "true", NULL};
 #define NUMBER(flag, member, value, lo, hi, of, what, ...) \
 	{.name = flag, .kind = SETTING_INTEGER, .offset = AT(member), .number = value, \
 	 .min = lo, .max = hi, .unit = of, .help = what, ##__VA_ARGS__}
-#define RATIO(flag, member, value, what) \
-	{.name = flag, .kind = SETTING_RATIO, .offset = AT(member), .number = value, .max = 1000, .unit = "", .help = what}
+#define RATIO(flag, member, value, lo, what) \
+	{.name = flag, .kind = SETTING_RATIO, .offset = AT(member), .number = value, .min = lo, .max = 1000, \
+	 .unit = "", .help = what}
 #define CHOICE(flag, member, value, list, what, ...) \
 	{.name = flag, .kind = SETTING_CHOICE, .offset = AT(member), .number = value, \
 	 .choices = list, .unit = "", .help = what, ##__VA_ARGS__}
@@ -147,9 +148,9 @@ const struct setting settings[] = {
 		   "memory that the process may have; 0 = its control group's bound, if there is one"),
 	CHOICE("memory-shedding-enabled", memory_shedding, 1, no_or_yes,
 		   "send polls and starts away before memory runs out"),
-	RATIO("memory-threshold", memory_threshold, 900,
+	RATIO("memory-threshold", memory_threshold, 900, 10,
 		  "from which part of its bounds (WIGGLE_MAX_REQUEST_BYTES, WIGGLE_MAX_UNSENT_BYTES, WIGGLE_MEMORY_LIMIT_BYTES) on"),
-	RATIO("memory-reject-ratio", memory_reject_ratio, 1000, "which part of them is sent away then"),
+	RATIO("memory-reject-ratio", memory_reject_ratio, 1000, 0, "which part of them is sent away then"),
 	NUMBER("memory-retry-millis", memory_retry_ms, 2000, 1, 600000, "ms",
 		   "pause that a poll which is sent away is asked for"),
 	NUMBER("memory-retry-jitter-millis", memory_retry_jitter_ms, 1000, 0, 600000, "ms",

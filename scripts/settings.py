@@ -154,7 +154,7 @@ def proxy_rows():
             text = next(string(a) for a in args if a.startswith(".help"))
             yield name, string(args[2]), "", text, common
         elif m.group(1) == "RATIO":
-            yield name, "%g" % (number(args[2]) / 1000), "0 to 1", string(args[3]), common
+            yield name, "%g" % (number(args[2]) / 1000), "%g to 1" % (number(args[3]) / 1000), string(args[4]), common
         elif m.group(1) == "CHOICE":
             words = [w for w in re.findall(r'"(\w+)"', choices[args[3]])]
             default = words[int(args[2])] if args[2].isdigit() else next(w for w in words if args[2].endswith(w.upper()))

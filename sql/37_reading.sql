@@ -96,8 +96,9 @@ select wt.at(126), wiggle.node_beat('n2', 'second again', 1, '[]');
 select id, name, first_heartbeat, last_heartbeat, workers, alive, leader from wiggle.nodes();
 select wiggle.node_leave('n2'), wiggle.node_leave('nobody');
 select id, alive, leader from wiggle.nodes();
-select wt.at(4000), wiggle.node_leave('nobody');
-select count(*) from wiggle.nodes();
+select wt.at(4000), wiggle.node_beat('n3', 'third', 0, '[]');
+select id, alive, leader from wiggle.nodes();
+select wiggle.node_leave('n3'), count(*) from wiggle.nodes();
 
 -- What is stuck, for people.
 select wt.at(-100000000);

@@ -142,6 +142,13 @@ select wt.at(1100), wiggle.node_beat('n4', 'other', 1, '[]', true);
 select wt.at(4690), wiggle.node_beat('n4', 'other', 1, '[]', true);
 select wiggle.node_beat('n5', 'another', 1, '[]', true);
 select id, alive, partition, member from wiggle.nodes() order by id;
+-- The clock is set back: who is not heard from since is taken for dead, whatever its row says, and forgotten like the others.
+select wt.at(4000);
+select id, alive, leader, member from wiggle.nodes() order by id;
+select wiggle.node_beat('n5', 'another', 1, '[]', true);
+select id, alive, leader, member from wiggle.nodes() order by id;
+select wt.at(1000), wiggle.node_beat('n6', 'another', 1, '[]', true);
+select id, alive, leader, member from wiggle.nodes() order by id;
 select wiggle.node_leave(id) from wiggle.nodes();
 select count(*) from wiggle.nodes();
 

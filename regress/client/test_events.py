@@ -141,7 +141,7 @@ class Cases(Feeds):
         consumer = self.consumer()
         begin = time.monotonic()
         self.assertEqual(self.poll_events(consumer, wait=400), [])
-        self.assertGreaterEqual(time.monotonic() - begin, 0.4)
+        self.assertGreaterEqual(time.monotonic() - begin, 0.3)
         name = self.define("a")
         begin = time.monotonic()
         for _ in range(30):

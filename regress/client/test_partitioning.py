@@ -251,7 +251,7 @@ class Partitioning(ClientTest):
         self.addCleanup(world.lone.psql, "drop function if exists wiggle.wt_ignore() cascade")
         for label, change in (
                 ("no_members", "delete from wiggle.wf_node"),
-                ("absent", "insert into wiggle.wf_node values ('node_ghost', 'ghost', now(), now() + interval '1 hour', 0, '[]', true)")):
+                ("absent", "insert into wiggle.wf_node values ('node_ghost', 'ghost', now(), now() + interval '50 s', 0, '[]', true)")):
             world.lone.psql(change + "; notify wiggle_members")
             wait_for(lambda: reason(proxy) is not None and "live member" in reason(proxy) and
                      len(self.page(proxy)["members"]) == (label == "absent"), 60, label)

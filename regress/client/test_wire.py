@@ -376,7 +376,7 @@ class Bounds(WireTest):
         for _ in range(100):
             raw.open(body=EMPTY)
         self.assertTrue(raw.wait_closed())
-        self.assertGreater(time.monotonic() - begin, 0.4)
+        self.assertGreater(time.monotonic() - begin, 0.3)
         self.others_are_served()
 
     def test_a_reader_of_no_socket_costs_bounded_memory(self):

@@ -102,6 +102,8 @@ wrong_values_name_setting_value_and_range(void **state)
 	assert_int_equal(load(&err, 3, "--port=8090", "--bind=127.0.0.1", "--dashboard-bind=127.0.0.2"), CONFIG_RUN);
 	assert_int_equal(load(&err, 2, "--port=0", "--dashboard-port=0"), CONFIG_RUN);
 	assert_int_equal(load(&err, 2, "--dashboard-port=-1", "--dashboard-bind=none"), CONFIG_RUN);
+	refused(&err, load(&err, 1, "--node-name=proxy-\xff"), "WIGGLE_NODE_NAME", "UTF-8");
+	assert_int_equal(load(&err, 1, "--node-name=proxy-\xc3\xbc"), CONFIG_RUN);
 	refused(&err, load(&err, 1, "--log-level=loud"), "loud", "debug|info|warn|error");
 	refused(&err, load(&err, 1, "--no-such=1"), "--no-such", "--help");
 	refused(&err, load(&err, 1, "port=1"), "port", "--help");
@@ -235,8 +237,9 @@ units(void **state)
 	refused(&err, load(&err, 1, "--lease-millis=2d"), "172800000", "from 100 to 86400000 ms");
 	refused(&err, load(&err, 1, "--lease-millis=9223372036854775807d"), "--lease-millis", "not a whole number");
 	refused(&err, load(&err, 1, "--lease-millis=s"), "--lease-millis", "not a whole number");
-	refused(&err, load(&err, 1, "--memory-threshold=1.5"), "--memory-threshold", "from 0 to 1");
-	refused(&err, load(&err, 1, "--memory-threshold=nan"), "--memory-threshold", "from 0 to 1");
+	refused(&err, load(&err, 1, "--memory-threshold=0"), "--memory-threshold", "from 0.01 to 1");
+	refused(&err, load(&err, 1, "--memory-threshold=1.5"), "--memory-threshold", "from 0.01 to 1");
+	refused(&err, load(&err, 1, "--memory-threshold=nan"), "--memory-threshold", "from 0.01 to 1");
 }
 
 /* Only what is given goes to the databases, as PostgreSQL takes it. */
