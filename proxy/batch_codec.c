@@ -372,6 +372,19 @@ encode_shares(struct buf *out, struct item *const *polls, int n)
 	free(names.all);
 }
 
+static void
+bind(struct batch_params *params, int n)
+{
+	for (int i = 0; i < n; i++)
+	{
+		const struct buf *bytes = &params->family[i];
+
+		params->formats[i] = 1;
+		params->values[i] = bytes->len > 0 ? (const char *) bytes->data : NULL;
+		params->lengths[i] = (int) bytes->len;
+	}
+}
+
 void
 batch_encode(struct batch_params *params, struct item *const *items, int nitems)
 {
@@ -404,15 +417,22 @@ batch_encode(struct batch_params *params, struct item *const *items, int nitems)
 		if (kind == ITEM_POLL)
 			encode_shares(&params->family[BATCH_SHARES], family, n);
 	}
-	for (int i = 0; i < BATCH_PARAMS; i++)
-	{
-		const struct buf *bytes = &params->family[i];
-
-		params->formats[i] = 1;
-		params->values[i] = bytes->len > 0 ? (const char *) bytes->data : NULL;
-		params->lengths[i] = (int) bytes->len;
-	}
+	bind(params, BATCH_PARAMS);
 	free(family);
+}
+
+void
+release_encode(struct batch_params *params, const char *const *owners, int n, int backend_pid)
+{
+	struct buf *array = &params->family[0];
+
+	buf_reset(array);
+	open_array(array, OID_TEXT, n);
+	for (int i = 0; i < n; i++)
+		put_text(array, owners[i]);
+	buf_reset(&params->family[1]);
+	buf_u32(&params->family[1], (uint32_t) backend_pid);
+	bind(params, RELEASE_PARAMS);
 }
 
 size_t
@@ -430,14 +450,6 @@ batch_params_free(struct batch_params *params)
 {
 	for (int i = 0; i < BATCH_PARAMS; i++)
 		buf_free(&params->family[i]);
-}
-
-void
-text_array_encode(struct buf *out, const char *const *texts, int n)
-{
-	open_array(out, OID_TEXT, n);
-	for (int i = 0; i < n; i++)
-		put_text(out, texts[i]);
 }
 
 static size_t

@@ -8,7 +8,6 @@
  *  - The connection broke before either: not known. Items are asked again and
  *    say so; what the batch's polls had claimed is given back by their owners.
  */
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -628,23 +627,12 @@ lane_link_up(struct link *link)
 	sent = PQenterPipelineMode(link->conn) && send_prepare(lane) && PQpipelineSync(link->conn);
 	if (sent && lane->nlost > 0)
 	{
-		struct buf	owners = BUF_INIT;
-		uint32_t	pid = htonl((uint32_t) former_pid);
-		const char *values[2];
-		int			lens[2];
-		int			formats[2] = {1, 1};
-
-		/* The session that was lost may still wait for a lock, and claim afterwards:
-		 * it is ended first. */
-		text_array_encode(&owners, (const char *const *) lane->lost, lane->nlost);
-		values[0] = (const char *) owners.data;
-		lens[0] = (int) owners.len;
-		values[1] = (const char *) &pid;
-		lens[1] = sizeof(pid);
-		sent = PQsendQueryParams(link->conn, statement_text(SQL_RELEASE_OWNERS), 2, NULL, values, lens,
-								 formats, 1) && PQpipelineSync(link->conn);
+		/* The session that was lost may still wait for a lock, and claim afterwards: it is ended first. */
+		release_encode(&lane->params, (const char *const *) lane->lost, lane->nlost, former_pid);
+		sent = PQsendQueryParams(link->conn, statement_text(SQL_RELEASE_OWNERS), RELEASE_PARAMS, NULL,
+								 lane->params.values, lane->params.lengths, lane->params.formats, 1) &&
+			PQpipelineSync(link->conn);
 		lane->syncs = 2;
-		buf_free(&owners);
 	}
 	if (!sent)
 	{
@@ -693,6 +681,8 @@ lane_link_down(struct link *link, const char *why)
 		lose_polls(lane, batch, unknown);
 		if (unknown)
 			batch_mark_unknown(batch);
+		if (unknown && !lane->closing)
+			shard_doubt(lane->shard);
 		if (batch->nitems > 0)
 			push_replay(lane, batch);
 		else
@@ -791,9 +781,13 @@ lane_free(struct lane *lane)
 }
 
 void
-lane_aim(struct lane *lane, bool renew)
+lane_aim(struct lane *lane)
 {
 	link_aim(&lane->link, lane->shard->target);
-	if (renew)
-		lane->outdated = link_up(&lane->link);
+}
+
+void
+lane_renew(struct lane *lane)
+{
+	lane->outdated = link_up(&lane->link);
 }

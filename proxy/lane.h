@@ -26,8 +26,11 @@ extern void lane_stop(struct lane *lane);
 /* Stop it and forget what it has; only one that is idle has nothing to lose. Not from within its callbacks. */
 extern void lane_free(struct lane *lane);
 
-/* Connect to the shard's present target from now on; renew: as soon as no batch is in flight, else when it is lost. */
-extern void lane_aim(struct lane *lane, bool renew);
+/* Connect to the shard's present target from now on, when the session is lost. */
+extern void lane_aim(struct lane *lane);
+
+/* Open another session as soon as no batch is in flight. */
+extern void lane_renew(struct lane *lane);
 
 /* The server answers others: connect now rather than later. */
 extern void lane_hurry(struct lane *lane);

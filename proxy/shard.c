@@ -237,6 +237,20 @@ shard_connected(struct shard *shard)
 }
 
 void
+shard_doubt(struct shard *shard)
+{
+	if (shard->phase != SHARD_SERVING)
+		return;
+	for (int i = 0; i < shard->made; i++)
+	{
+		if (lane_ready_to_send(shard->lanes[i]))
+			lane_renew(shard->lanes[i]);
+	}
+	side_doubt(shard->side);
+	tell_health(shard);
+}
+
+void
 shard_side_changed(struct shard *shard)
 {
 	tell_health(shard);
@@ -400,9 +414,13 @@ adopt_target(struct shard *shard)
 		lane_free(shard->heir);
 	shard->heir = up ? lane_create(shard, 0) : NULL;
 	if (shard->ending != NULL)
-		lane_aim(shard->ending, false);
+		lane_aim(shard->ending);
 	for (int i = 0; i < shard->made; i++)
-		lane_aim(shard->lanes[i], i > 0);
+	{
+		lane_aim(shard->lanes[i]);
+		if (i > 0)
+			lane_renew(shard->lanes[i]);
+	}
 	side_aim(shard->side);
 	wakeup_aim(shard->wakeup);
 	target_free(shard->former);

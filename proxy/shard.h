@@ -173,6 +173,12 @@ extern void shard_lane_changed(struct shard *shard);
 /* One of its connections has come up: those that wait for their next attempt make it now. */
 extern void shard_connected(struct shard *shard);
 
+/*
+ * A session was lost while it owed an answer. A network that drops packets tells nobody, so
+ * those that are idle are opened anew before anything is sent into them.
+ */
+extern void shard_doubt(struct shard *shard);
+
 /* A side connection came up, was lost, or could not be opened; tells health. */
 extern void shard_side_changed(struct shard *shard);
 

@@ -55,7 +55,8 @@ struct side
 	struct question *asked;		/* in flight, NULL = free */
 	PGresult   *result;
 	struct deadline silence;
-	bool		outdated;		/* the session is one to a former target */
+	bool		outdated;		/* the session is to be opened anew */
+	bool		doubtful;		/* whether what it was asked will be answered */
 };
 
 struct side_pool
@@ -294,6 +295,7 @@ take_asked(struct side *side)
 	struct question *question = side->asked;
 
 	deadline_clear(&side->silence);
+	side->doubtful = false;
 	side->asked = NULL;
 	side->result = NULL;
 	if (question != NULL)
@@ -301,7 +303,7 @@ take_asked(struct side *side)
 	return question;
 }
 
-/* A free session that leads to a former target is opened anew, one too many is closed. */
+/* A free session that is outdated is opened anew, one too many is closed. */
 static void
 end_unwanted(struct side *side)
 {
@@ -439,6 +441,13 @@ side_link_down(struct link *link, const char *why)
 
 	PQclear(side->result);
 	question = take_asked(side);
+	if (question != NULL && !pool->stopped)
+	{
+		if (pool->ops == NULL)
+			shard_doubt(pool->shard);
+		else
+			side_doubt(pool);
+	}
 	if (!side_up(pool))
 		pool->down_since = loop_now();
 	if (!pool->stopped && !side->outdated)
@@ -571,6 +580,22 @@ side_aim(struct side_pool *pool)
 	}
 }
 
+void
+side_doubt(struct side_pool *pool)
+{
+	for (int i = 0; i < pool->most; i++)
+	{
+		struct side *side = &pool->sides[i];
+
+		side->doubtful = link_up(&side->link) && side->asked != NULL;
+		side->outdated = side->outdated || (link_up(&side->link) && side->asked == NULL);
+	}
+	for (int i = 0; i < pool->most; i++)
+		end_unwanted(&pool->sides[i]);
+	if (!side_up(pool))
+		pool->down_since = loop_now();
+}
+
 bool
 side_ask(struct side_pool *pool, struct question *question)
 {
@@ -603,7 +628,7 @@ side_up(const struct side_pool *pool)
 {
 	for (int i = 0; i < pool->nsides; i++)
 	{
-		if (link_up(&pool->sides[i].link))
+		if (link_up(&pool->sides[i].link) && !pool->sides[i].doubtful)
 			return true;
 	}
 	return pool->down_since > 0 && loop_now() - pool->down_since < FRESH_PATIENCE_MS;

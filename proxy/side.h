@@ -75,6 +75,12 @@ extern void side_resize(struct side_pool *pool, int connections);
 /* Connect to the shard's present target from now on; each session is renewed as soon as it is free. */
 extern void side_aim(struct side_pool *pool);
 
+/*
+ * Another session of the server was lost while it owed an answer: those that are idle are opened
+ * anew, and those that owe one, too, count as lost until they have given it.
+ */
+extern void side_doubt(struct side_pool *pool);
+
 /* False when the queue is full. */
 extern bool side_ask(struct side_pool *pool, struct question *question);
 

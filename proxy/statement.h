@@ -279,8 +279,10 @@ extern void batch_encode(struct batch_params *params, struct item *const *items,
 extern size_t batch_params_bytes(const struct batch_params *params);
 extern void batch_params_free(struct batch_params *params);
 
-/* A text[] in binary format, as SQL_RELEASE_OWNERS takes it, appended to out. */
-extern void text_array_encode(struct buf *out, const char *const *texts, int n);
+#define RELEASE_PARAMS 2
+
+/* What SQL_RELEASE_OWNERS takes: whose claims, and which backend may still make some. */
+extern void release_encode(struct batch_params *params, const char *const *owners, int n, int backend_pid);
 
 /* One row of wiggle.batch_result. Texts are terminated; NULL where SQL has NULL. */
 struct batch_row

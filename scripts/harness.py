@@ -190,6 +190,21 @@ def topology(*clusters, generations=None):
                                             "weights": {str(i): 1 for i in range(len(clusters))}}]}
 
 
+class Waiting:
+    """From here on a proxy has nothing to do but to wait. One that spins uses all of the time, this one may use a fifth."""
+
+    def __init__(self, proxy):
+        self.proxy, self.since, self.used = proxy, time.monotonic(), proxy.cpu_seconds()
+
+    def lasts(self, seconds):
+        """Let it wait until so much time has gone since then."""
+        wait_for(lambda: time.monotonic() >= self.since + seconds, 2 * seconds, "%g s" % seconds)
+
+    def is_quiet(self, test):
+        passed, used = time.monotonic() - self.since, self.proxy.cpu_seconds() - self.used
+        test.assertLess(used, passed / 5, "processor time of %s in %.1f s" % (self.proxy.name, passed))
+
+
 class Proxy:
     """One wiggle-proxy process; its log is FOLDER/NAME.log. `host` and `within` as with clusters."""
 
@@ -259,6 +274,17 @@ class Proxy:
             return False
         body = json.loads(answer[1])
         return not body["draining"] and all(part["ready"] for part in body["parts"])
+
+    def metric(self, name):
+        """The sum over all labels, or of one when the name bears them."""
+        return sum(float(line.rsplit(" ", 1)[1]) for line in self.http("/metrics")[1].splitlines()
+                   if line.startswith((name + " ", name + "{")))
+
+    def cpu_seconds(self):
+        """Processor time that the process has used."""
+        with open("/proc/%d/stat" % self.process.pid, encoding="ascii", errors="replace") as f:
+            fields = f.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def rss_kb(self):
         with open("/proc/%d/status" % self.process.pid, encoding="ascii") as f:

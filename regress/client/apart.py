@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """apart.py AREA NAME: one test in a user and network namespace that unshare has made (test_network.py).
 
-This process is the clients' place and the router between three databases and two proxies, each with an
+This process is the clients' place and the router between three databases and two or three proxies, each with an
 address in a network namespace of its own. A cut is a rule of the router that drops packets silently.
 """
 import os
 import subprocess
 import sys
+import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -14,12 +15,15 @@ AREA = os.path.abspath(sys.argv[1])
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "scripts"), os.path.join(AREA, "gen")]
 
 import grpc    # noqa: E402
+from google.protobuf import json_format, struct_pb2    # noqa: E402
 
-from harness import Cluster, Proxy, topology, wait_for    # noqa: E402
+from harness import Cluster, Proxy, Waiting, topology, wait_for    # noqa: E402
 from test_failover import Load    # noqa: E402
 from wigclient import Client, ClientTest, flow, fresh_name    # noqa: E402
 
-UNAVAILABLE = grpc.StatusCode.UNAVAILABLE
+UNAVAILABLE, INTERNAL = grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.INTERNAL
+IN_FLIGHT = 250
+CUT_SECONDS = 60
 
 
 def run(*argv):
@@ -59,11 +63,14 @@ class Apart(ClientTest):
             self.addCleanup(place.close)
         self.shards = [self.make_shard(i, place) for i, place in enumerate(self.places[:3])]
         self.proxies = [self.make_proxy(i, place) for i, place in enumerate(self.places[3:])]
-        self.clients = [Client(proxy.address) for proxy in self.proxies]
+        self.clients = [self.client_of(proxy) for proxy in self.proxies]
         self.client = self.clients[0]
-        for client in self.clients:
-            self.addCleanup(client.close)
-        self.name = self.define("a", "b", stem=self.id().split(".")[-1])
+        self.name = self.define("a", ("sleep", 200), "b", stem=self.id().split(".")[-1])
+
+    def client_of(self, proxy):
+        client = Client(proxy.address)
+        self.addCleanup(client.close)
+        return client
 
     def make_shard(self, number, place):
         cluster = Cluster(os.path.join(AREA, "%s-shard%d" % (self.id().split(".")[-1], number)), "max_connections = 60",
@@ -132,14 +139,32 @@ class Apart(ClientTest):
     def lost_lanes(self, proxy, shard):
         return "shard %d: lane 0 lost: the database has not answered for 30 s" % shard in proxy.log()
 
-    def a_shard_is_cut_off(self):
-        self.client.register(flow(self.name + "-quick", "q"))
-        kept = [self.start_on(client, 2) for client in self.clients]
-        load = Load([p.address for p in self.proxies], self.name)
-        load.more(100)
-        heal = [self.cut(self.places[2], proxy) for proxy in self.places[3:]]
-        # asked first, and not answered while everybody else is
-        asked = [client.future("GetInstance", instance_id=kept[0], timeout=120) for client in self.clients]
+    def secluded_proxy(self):
+        """One more, which will reach no database."""
+        self.places.append(Place(5))
+        self.addCleanup(self.places[5].close)
+        return self.make_proxy(2, self.places[5])
+
+    def many_in_flight(self, clients):
+        calls = [clients[i % len(clients)].future("StartInstance", workflow=self.name) for i in range(IN_FLIGHT)]
+        return [call.result().instance_id for call in calls]
+
+    def refused_now(self, client, instance, everywhere=False):
+        """
+        What needs the instance's shard is refused, as it has written nothing. None of it is sent into another session that
+        nobody has told of the cut, where it would be silent for 20 s at least.
+        """
+        calls = [("GetInstance", {"instance_id": instance}), ("CancelInstance", {"instance_id": instance}),
+                 ("SignalInstance", {"instance_id": instance, "signal": "s"}), ("ListInstances", {}),
+                 ("RegisterWorkflow", {"definition": json_format.ParseDict(flow(fresh_name(), "a"), struct_pb2.Struct())})]
+        if everywhere:
+            calls += [("StartInstance", {"workflow": self.name}), ("ListSchedules", {}),
+                      ("PollTasks", {"worker_id": "w", "queues": [self.name], "max": 1, "wait_millis": 100})]
+        for rpc, fields in calls:
+            self.assertEqual(self.refused_with(client.call, rpc, timeout=15, **fields), UNAVAILABLE, rpc)
+
+    def others_are_served(self, kept, asked):
+        """What needs the cut-off shard waits first, then is refused; nobody else notices."""
         wait_for(lambda: all(self.starts_elsewhere(c, 2) for c in self.clients), 60, "starts to go elsewhere")
         for client in self.clients:
             self.whole_instances(client, (0, 1), 20)
@@ -149,20 +174,74 @@ class Apart(ClientTest):
         for call in asked:
             self.assertEqual(call.exception().code(), UNAVAILABLE)
         for client in self.clients:
-            self.assertEqual(self.refused_with(client.get, kept[0]), UNAVAILABLE)
-            self.assertEqual(self.refused_with(client.signal, kept[0], "s"), UNAVAILABLE)
-            self.assertEqual(self.refused_with(client.register, flow(fresh_name(), "a")), UNAVAILABLE)
+            self.refused_now(client, kept[0])
             self.whole_instances(client, (0, 1), 20)
+
+    def rest_with_polls(self, load):
+        """No calls but parked polls, which the shards that are there leave where they are."""
+        load.rest()
+        return [Waiting(proxy) for proxy in self.proxies], [
+            client.future("PollTasks", worker_id="w%d" % i, queues=["nothing"], max=1, wait_millis=20000)
+            for client in self.clients for i in range(50)]
+
+    def listens_anew(self, shard, proxy, since):
+        """The proxy has a session there that listens and was opened after this moment of the shard's clock."""
+        return self.shards[shard].psql(
+            "select count(*) from pg_stat_activity where application_name like 'wiggle-proxy wakeup%' and client_addr = :'a'"
+            " and backend_start > :'since' and (query like 'listen%' or query = 'select 1')", a=proxy.host, since=since) == "1"
+
+    def everybody_is_back(self, proxies, clients, cuts, since):
+        wait_for(lambda: all(p.ready() for p in proxies), 60, "readiness")
+        wait_for(lambda: all(any(c.start(self.name, {}).split(".")[1] == "s2" for _ in range(3)) for c in clients), 60,
+                 "starts on the healed shard")
+        for proxy, shard in cuts:
+            wait_for(lambda s=shard, p=proxy: self.listens_anew(s, p, since), 60, "a new listening session")
+        for proxy in proxies:
+            self.assertIsNone(proxy.process.poll())
+            self.assertEqual(proxy.log().count("Wiggle server '"), 1, "it was never restarted")
+
+    def a_shard_is_cut_off(self):
+        """A third proxy loses all of them."""
+        self.client.register(flow(self.name + "-quick", "q"))
+        secluded = self.secluded_proxy()
+        clients = self.clients + [self.client_of(secluded)]
+        own = self.define("a", ("sleep", 200), "b")
+        kept = [self.start_on(client, 2) for client in self.clients]
+        load, its_load = Load([p.address for p in self.proxies], self.name), Load([secluded.address], own)
+        for some in (load, its_load):
+            some.more(100)
+        kept += self.many_in_flight(clients)
+        since = self.shards[2].psql("select now()")
+        heal = [self.cut(self.places[2], proxy) for proxy in self.places[3:]]
+        heal += [self.cut(shard, self.places[5]) for shard in self.places[:2]]
+        alone = Waiting(secluded)
+        # asked first, and not answered while everybody else is
+        asked = [client.future("GetInstance", instance_id=kept[0], timeout=120) for client in self.clients]
+        self.others_are_served(kept, asked)
+        wait_for(lambda: all(self.lost_lanes(secluded, shard) for shard in range(3)), 90, "its lanes to be given up")
+        self.refused_now(clients[2], kept[0], everywhere=True)
         load.more(50)
         for proxy in self.proxies:
-            self.assertIsNone(proxy.process.poll())
             self.assertFalse(proxy.ready())
+        resting, polls = self.rest_with_polls(load)
+        alone.lasts(CUT_SECONDS)
+        for waiting in [alone] + resting:
+            waiting.is_quiet(self)
         for undo in heal:
             undo()
-        wait_for(lambda: all(p.ready() for p in self.proxies), 60, "readiness")
-        wait_for(lambda: all(any(c.start(self.name, {}).split(".")[1] == "s2" for _ in range(3)) for c in self.clients), 60,
-                 "starts on the healed shard")
+        load.going.set()
+        for poll in polls:
+            self.assertEqual(list(poll.result().tasks), [])
+        proxies = self.proxies + [secluded]
+        self.everybody_is_back(proxies, clients, [(p, 2) for p in self.proxies] + [(secluded, s) for s in range(3)], since)
+        its_load.more(50)
         self.nothing_is_lost(load, kept)
+        self.nothing_is_lost(its_load, [])
+        for some in (load, its_load):
+            # of each client the one call whose answer was lost
+            self.assertLessEqual(some.refused[INTERNAL], len(some.threads))
+        for proxy, client in zip(proxies, clients):
+            self.is_woken_by(self.shards[2], 2, proxy, client)
 
     def a_proxy_is_cut_off_from_home(self):
         self.client.register(flow(self.name + "-quick", "q"))

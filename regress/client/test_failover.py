@@ -18,7 +18,7 @@ class Load:
 
     `started` holds the acknowledged starts, `reported` the acknowledged reports as (instance, step) -> value
     of tasks that had been given out once, `given` how often each task was given out, `again` the tasks that came
-    once more after their report had been acknowledged.
+    once more after their report had been acknowledged, `refused` how many calls ended with which status.
     """
 
     options = [("grpc.use_local_subchannel_pool", 1)]
@@ -30,6 +30,9 @@ class Load:
         self.addresses = addresses
         self.lock = threading.Lock()
         self.pause = threading.Event()
+        self.refused = collections.Counter()
+        self.going = threading.Event()
+        self.going.set()
         self.started, self.reported, self.done, self.again, self.failures = [], {}, set(), [], []
         self.starting = self.working = True
         self.threads = [threading.Thread(target=self.guarded, args=(body, addresses[i % len(addresses)], i), daemon=True)
@@ -53,11 +56,13 @@ class Load:
         except grpc.RpcError as refusal:
             if refusal.code() not in NOTHING_KNOWN:
                 raise
+            with self.lock:
+                self.refused[refusal.code()] += 1
             self.pause.wait(0.02)    # as clients do
             return None
 
     def starter(self, client, _):
-        while self.starting:
+        while self.going.wait() and self.starting:
             instance = self.attempt(client.start, self.name, {}, timeout=60)
             if instance is not None:
                 with self.lock:
@@ -65,7 +70,7 @@ class Load:
 
     def worker(self, client, number):
         count = 0
-        while self.working:
+        while self.going.wait() and self.working:
             tasks = self.attempt(client.poll, self.name, worker="w%d" % number, max=8, wait=500, timeout=60,
                                  lease_millis=self.lease) or ()
             with self.lock:
@@ -102,6 +107,10 @@ class Load:
         """Wait for so many further acknowledged starts."""
         before = self.count()
         wait_for(lambda: self.count() >= before + n, 120, "%d more acknowledged starts" % n)
+
+    def rest(self):
+        """No further calls until `going` is set again."""
+        self.going.clear()
 
     def end(self, shards):
         """No more starts; the workers go on until every instance on these shards has ended."""

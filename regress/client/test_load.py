@@ -43,8 +43,7 @@ class LoadTest(ClientTest):
         self.client.register(flow(self.name, "a"))
 
     def metric(self, name):
-        return sum(float(line.rsplit(" ", 1)[1]) for line in self.proxy.http("/metrics")[1].splitlines()
-                   if line.startswith((name + " ", name + "{")))
+        return self.proxy.metric(name)
 
     def poll_away(self, least, most):
         """A poll is sent away at once, with a pause between the two."""

@@ -8,7 +8,7 @@ import grpc
 
 import world
 from connect import Http1, Http2
-from harness import Proxy, topology, wait_for
+from harness import Proxy, Waiting, topology, wait_for
 from relay import Relay
 from test_cli import wiggle
 from test_failover import Load
@@ -33,8 +33,8 @@ class OwnWorld(ClientTest):
         self.client = Client(self.proxy.address)
         self.addCleanup(self.client.close)
 
-    def start_proxy(self, suffix):
-        proxy = Proxy(world.AREA, topology(*self.shards, generations=self.generations),
+    def start_proxy(self, suffix, generations=None):
+        proxy = Proxy(world.AREA, topology(*self.shards, generations=generations or self.generations),
                       name=self.id().split(".")[-1] + suffix, **self.settings).start()
         self.addCleanup(proxy.stop)
         return proxy
@@ -51,10 +51,10 @@ class OwnWorld(ClientTest):
         return [int(pid) for pid in self.shards[shard].psql(
             "select pid from pg_stat_activity where application_name like 'wiggle-proxy%'").split()]
 
-    def hold(self, shard, sql):
+    def hold(self, shard, sql, database="wiggle"):
         """Run this in a transaction that stays open; the returned function rolls it back."""
-        holder = subprocess.Popen(["psql", "-X", "-q", "-A", "-t", "-d", self.shards[shard].conninfo()],
-                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        holder = subprocess.Popen(["psql", "-X", "-q", "-A", "-t", "-d", self.shards[shard].conninfo(database)],
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
         def release():
             if holder.poll() is None:
@@ -62,8 +62,8 @@ class OwnWorld(ClientTest):
         self.addCleanup(release)
         holder.stdin.write("begin; %s; select 'held';\n" % sql)
         holder.stdin.flush()
-        while holder.stdout.readline() != "held\n":
-            self.assertIsNone(holder.poll())
+        for line in iter(holder.stdout.readline, "held\n"):
+            self.assertEqual(line, "\n")
         return release
 
     def silence(self, shard):
@@ -88,12 +88,7 @@ class OwnWorld(ClientTest):
         subprocess.run(["pg_ctl", "-D", self.shards[shard].data, "-m", "immediate", "-w", "-s", "stop"], check=True)
 
     def metric(self, name):
-        """The sum over all labels."""
-        total = 0
-        for line in self.proxy.http("/metrics")[1].splitlines():
-            if line.startswith(name + " ") or line.startswith(name + "{"):
-                total += float(line.rsplit(" ", 1)[1])
-        return total
+        return self.proxy.metric(name)
 
 
 class Stalls(OwnWorld):
@@ -153,20 +148,29 @@ class Stalls(OwnWorld):
 
     def test_a_locked_table_is_waited_for_by_nobody_else(self):
         """Calls of its shard are refused, of the others served; what had been started before is done afterwards."""
-        name = self.define("a", "b")
-        load = Load([self.proxy.address], name)
+        name, stuck = self.define("a", "b"), self.define("a", "b")
+        # a second proxy starts everything in the table that will be locked
+        away = self.start_proxy("-away", [{"id": 1, "activeFrom": "2026-01-01T00:00:00Z", "weights": {"0": 0, "1": 1}}])
+        load, stuck_load = Load([self.proxy.address], name), Load([away.address], stuck)
         load.more(50)
+        stuck_load.more(50)
         there = self.start_on(1, name)
         release = self.hold(1, "lock table wiggle.wf_instance in access exclusive mode")
+        waiting = Waiting(away)
         refused = self.client.future("CancelInstance", instance_id=there)
         load.more(6)
         self.assertEqual(refused.exception().code(), grpc.StatusCode.UNAVAILABLE)
-        self.assertIsNone(self.proxy.process.poll())
         self.assertIn(self.client.status(self.start_on_other(load, 1, name)), ("RUNNING", "COMPLETED"))
+        waiting.lasts(30)
+        waiting.is_quiet(self)
         release()
         self.start_on_other(load, 0, name)
-        load.end(self.shards)
-        load.is_as_acknowledged(self, self.shards)
+        stuck_load.more(50)
+        for some in (load, stuck_load):
+            some.end(self.shards)
+            some.is_as_acknowledged(self, self.shards)
+            self.assertEqual(set(some.refused) - {grpc.StatusCode.UNAVAILABLE}, set())
+        self.assertEqual([proxy.process.poll() for proxy in (self.proxy, away)], [None, None])
 
     def test_a_locked_instance_costs_its_neighbours_no_call(self):
         """The batch is halved until the instance is alone; nobody waits behind it for long enough to be refused."""

@@ -13,6 +13,7 @@ from google.protobuf import json_format, struct_pb2
 
 import wiggle_pb2 as pb
 import world
+from harness import wait_for
 
 REQUESTS = {
     "HealthCheck": (pb.Empty, pb.HealthStatus),
@@ -296,6 +297,26 @@ class ClientTest(unittest.TestCase):
             if time.monotonic() > deadline:
                 self.fail("%s is %s, not %s, after %g s" % (instance_id, got, status, seconds))
             time.sleep(0.01)
+
+    def is_woken_by(self, cluster, shard, proxy, client):
+        """
+        What becomes ready there by SQL is told to the proxy, which looks at once. Its own look comes every ten seconds and
+        answers one of these polls at most: by that alone they take forty.
+        """
+        name = fresh_name("woken")
+        label = 'wiggle_proxy_wakeups_total{shard="%d"}' % shard
+        client.register(flow(name, "a"))
+        begun = time.monotonic()
+        for _ in range(5):
+            heard = proxy.metric(label)
+            poll = client.future("PollTasks", worker_id="w", queues=[name], max=1, wait_millis=20000)
+            wait_for(lambda: proxy.metric("wiggle_proxy_parked_polls") == 1, 60, "a parked poll")
+            instance = cluster.psql("select wiggle.start(:'n')", n=name)
+            task, = poll.result().tasks
+            self.assertEqual(task.instance_id, instance)
+            self.assertGreater(proxy.metric(label), heard)
+            self.assertEqual(client.report(task).applied.instance_status, "COMPLETED")
+        self.assertLess(time.monotonic() - begun, 30)
 
     def in_background(self, function, *args):
         """Run in a thread; the returned function waits for its result or raises its error."""
