@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """apart.py AREA NAME: one test in a user and network namespace that unshare has made (test_network.py).
 
-This process is the clients' place and the router between three databases and two or three proxies, each with an
+This process is the clients' place and the router between three databases and two to four proxies, each with an
 address in a network namespace of its own. A cut is a rule of the router that drops packets silently.
 """
+import json
 import os
 import subprocess
 import sys
-import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -139,11 +139,11 @@ class Apart(ClientTest):
     def lost_lanes(self, proxy, shard):
         return "shard %d: lane 0 lost: the database has not answered for 30 s" % shard in proxy.log()
 
-    def secluded_proxy(self):
-        """One more, which will reach no database."""
-        self.places.append(Place(5))
-        self.addCleanup(self.places[5].close)
-        return self.make_proxy(2, self.places[5])
+    def further_proxy(self, number):
+        place = Place(3 + number)
+        self.addCleanup(place.close)
+        self.places.append(place)
+        return self.make_proxy(number, place)
 
     def many_in_flight(self, clients):
         calls = [clients[i % len(clients)].future("StartInstance", workflow=self.name) for i in range(IN_FLIGHT)]
@@ -162,6 +162,14 @@ class Apart(ClientTest):
                       ("PollTasks", {"worker_id": "w", "queues": [self.name], "max": 1, "wait_millis": 100})]
         for rpc, fields in calls:
             self.assertEqual(self.refused_with(client.call, rpc, timeout=15, **fields), UNAVAILABLE, rpc)
+
+    def notices_by_itself(self, proxy, client):
+        """Nobody asks it for anything, and what is asked then is not sent into a session that has been dead for long."""
+        def without_shards():
+            parts = json.loads(proxy.http("/readyz")[1])["parts"]
+            return not any(part["ready"] for part in parts if part["name"].startswith("shard"))
+        wait_for(without_shards, 60, "a proxy at rest to notice")
+        self.assertEqual(self.refused_with(client.start, self.name, timeout=15), UNAVAILABLE)
 
     def others_are_served(self, kept, asked):
         """What needs the cut-off shard waits first, then is refused; nobody else notices."""
@@ -187,8 +195,8 @@ class Apart(ClientTest):
     def listens_anew(self, shard, proxy, since):
         """The proxy has a session there that listens and was opened after this moment of the shard's clock."""
         return self.shards[shard].psql(
-            "select count(*) from pg_stat_activity where application_name like 'wiggle-proxy wakeup%' and client_addr = :'a'"
-            " and backend_start > :'since' and (query like 'listen%' or query = 'select 1')", a=proxy.host, since=since) == "1"
+            "select count(*) > 0 from pg_stat_activity where application_name like 'wiggle-proxy wakeup%' and client_addr = :'a'"
+            " and backend_start > :'since' and (query like 'listen%' or query = 'select 1')", a=proxy.host, since=since) == "t"
 
     def everybody_is_back(self, proxies, clients, cuts, since):
         wait_for(lambda: all(p.ready() for p in proxies), 60, "readiness")
@@ -201,39 +209,41 @@ class Apart(ClientTest):
             self.assertEqual(proxy.log().count("Wiggle server '"), 1, "it was never restarted")
 
     def a_shard_is_cut_off(self):
-        """A third proxy loses all of them."""
+        """A third proxy loses all of them, and so does a fourth one, which has nothing to do."""
         self.client.register(flow(self.name + "-quick", "q"))
-        secluded = self.secluded_proxy()
-        clients = self.clients + [self.client_of(secluded)]
+        secluded, resting = [self.further_proxy(number) for number in (2, 3)]
+        clients = self.clients + [self.client_of(secluded), self.client_of(resting)]
         own = self.define("a", ("sleep", 200), "b")
         kept = [self.start_on(client, 2) for client in self.clients]
         load, its_load = Load([p.address for p in self.proxies], self.name), Load([secluded.address], own)
         for some in (load, its_load):
             some.more(100)
-        kept += self.many_in_flight(clients)
+        kept += self.many_in_flight(clients[:3])
         since = self.shards[2].psql("select now()")
         heal = [self.cut(self.places[2], proxy) for proxy in self.places[3:]]
-        heal += [self.cut(shard, self.places[5]) for shard in self.places[:2]]
-        alone = Waiting(secluded)
+        heal += [self.cut(shard, proxy) for shard in self.places[:2] for proxy in self.places[5:]]
+        quiet = [Waiting(secluded), Waiting(resting)]
         # asked first, and not answered while everybody else is
         asked = [client.future("GetInstance", instance_id=kept[0], timeout=120) for client in self.clients]
         self.others_are_served(kept, asked)
         wait_for(lambda: all(self.lost_lanes(secluded, shard) for shard in range(3)), 90, "its lanes to be given up")
         self.refused_now(clients[2], kept[0], everywhere=True)
+        self.notices_by_itself(resting, clients[3])
         load.more(50)
         for proxy in self.proxies:
             self.assertFalse(proxy.ready())
-        resting, polls = self.rest_with_polls(load)
-        alone.lasts(CUT_SECONDS)
-        for waiting in [alone] + resting:
+        others_quiet, polls = self.rest_with_polls(load)
+        quiet[0].lasts(CUT_SECONDS)
+        for waiting in quiet + others_quiet:
+            waiting.lasts(10)
             waiting.is_quiet(self)
         for undo in heal:
             undo()
         load.going.set()
         for poll in polls:
             self.assertEqual(list(poll.result().tasks), [])
-        proxies = self.proxies + [secluded]
-        self.everybody_is_back(proxies, clients, [(p, 2) for p in self.proxies] + [(secluded, s) for s in range(3)], since)
+        proxies = self.proxies + [secluded, resting]
+        self.everybody_is_back(proxies, clients, [(p, 2) for p in proxies] + [(p, s) for p in proxies[2:] for s in (0, 1)], since)
         its_load.more(50)
         self.nothing_is_lost(load, kept)
         self.nothing_is_lost(its_load, [])

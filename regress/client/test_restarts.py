@@ -131,6 +131,7 @@ class Restarts(OwnWorld):
         with Door(self.shards[1].port) as door:
             for poll in polls:
                 poll.exception()    # 15 s, in which nothing comes
+            waiting.lasts(10)
         waiting.is_quiet(self)
         # a link tries 8 times in that time, with TLS and without; there are two lanes of work and a listener
         self.assertGreater(door.knocks, 3)
