@@ -9,6 +9,7 @@
 #include <libpq-fe.h>
 
 #include "database.h"
+#include "topology.h"
 
 #define CONNECT_SECONDS "5"
 
@@ -30,7 +31,7 @@
 	" case when pg_catalog.pg_last_wal_receive_lsn() = pg_catalog.pg_last_wal_replay_lsn()" \
 	" and exists(select from pg_catalog.pg_stat_wal_receiver where pid is not null) then 0" \
 	" else (extract(epoch from pg_catalog.clock_timestamp() - coalesce(pg_catalog.pg_last_xact_replay_timestamp()," \
-	" pg_catalog.pg_postmaster_start_time())) * 1000)::pg_catalog.int8 end"
+	" pg_catalog.pg_postmaster_start_time())) * 1000)::pg_catalog.int8 end, pg_catalog.pg_backend_pid()"
 
 #define IDENTITY "select shard_id, library_version from wiggle.shard()"
 
@@ -141,6 +142,7 @@ ask_all(PGconn *conn, struct database *database)
 	copy(result, 4, database->system, sizeof(database->system));
 	copy(result, 5, database->oid, sizeof(database->oid));
 	copy(result, 6, database->started, sizeof(database->started));
+	database->pooled = strtol(PQgetvalue(result, 0, 8), NULL, 10) != PQbackendPID(conn);
 	database->lag_ms = PQgetisnull(result, 0, 7) ? -1 : strtoll(PQgetvalue(result, 0, 7), NULL, 10);
 	PQclear(result);
 	if (*database->extension == '\0')
@@ -186,6 +188,8 @@ database_ask(const char *url, const char *user, const char *password, bool prima
 		ask_all(conn, database);
 	else
 		take_problem(database, PQerrorMessage(conn));
+	if (strstr(database->problem, TOPOLOGY_POOLER_SAYS) != NULL)
+		database->pooled = true;
 	PQfinish(conn);
 	PQconninfoFree(options);
 }

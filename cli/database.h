@@ -13,6 +13,7 @@
 struct database
 {
 	bool		reached;
+	bool		pooled;			/* by way of a pooler, which may be all that was reached */
 	bool		in_recovery;	/* a standby: it follows a primary and takes no writes */
 	char		problem[320];	/* why it was not reached or did not answer; or empty */
 	char		server[32];		/* PostgreSQL's version */

@@ -153,7 +153,9 @@ judge(struct probe *probe)
 
 		if (answer->replica == 0)
 			primary = answer;
-		if (*answer->said.problem != '\0')
+		if (answer->said.pooled)
+			fault(probe, answer, false, TOPOLOGY_POOLER);
+		else if (*answer->said.problem != '\0')
 			fault(probe, answer, !answer->said.reached, "%s", answer->said.problem);
 		if (*answer->said.system == '\0')
 			continue;

@@ -28,6 +28,14 @@
 #define TOPOLOGY_REPLICA_POOL	16
 #define TOPOLOGY_REPLICA_LAG_MS	5000
 
+/* About a url, whoever finds out: proxy and command say the same. */
+#define TOPOLOGY_POOLER \
+	"the url leads through a connection pooler, such as PgBouncer, behind which sessions are not what the proxy" \
+	" takes them for; give the server's own host and port: the proxy is itself a pool"
+
+/* What such a pooler says of a session that brings settings, unless it is told to ignore them. */
+#define TOPOLOGY_POOLER_SAYS	"unsupported startup parameter"
+
 enum shard_state
 {
 	SHARD_ACTIVE,				/* takes new instances when a generation says so */

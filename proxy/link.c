@@ -358,6 +358,23 @@ step_connecting(struct link *link)
 	link_flush(link);
 }
 
+bool
+link_pooled(const struct link *link, const PGresult *result)
+{
+	int			column = PQfnumber(result, LINK_BACKEND);
+
+	return PQntuples(result) == 1 && column >= 0 &&
+		strtol(PQgetvalue(result, 0, column), NULL, 10) != PQbackendPID(link->conn);
+}
+
+static bool
+greeted(struct link *link, const PGresult *result, struct wig_error *err)
+{
+	if (link_pooled(link, result))
+		return wig_fail(err, TOPOLOGY_POOLER);
+	return link->ops->greeted(link, result, err);
+}
+
 static void
 step_greeting(struct link *link)
 {
@@ -378,8 +395,7 @@ step_greeting(struct link *link)
 				attempt_failed(link, "", conn_error(link->conn));
 			return;
 		}
-		if (PQresultStatus(result) == PGRES_TUPLES_OK &&
-			link->ops->greeted(link, result, &err))
+		if (PQresultStatus(result) == PGRES_TUPLES_OK && greeted(link, result, &err))
 		{
 			accepted = true;
 			PQclear(result);
@@ -498,7 +514,8 @@ link_stop(struct link *link)
 void
 link_next_host(struct link *link)
 {
-	link->first = (link->first + 1) % link->target->nhosts;
+	if (!link->one_host)
+		link->first = (link->first + 1) % link->target->nhosts;
 }
 
 void

@@ -54,9 +54,10 @@ struct link;
 struct link_ops
 {
 	/*
-	 * The statement (text parameters, one row) that a new session runs first, and
-	 * the judge of its row; NULL: none, up at once. False with *err refuses the
-	 * connection, which is tried again later, beginning with another host if there is one.
+	 * The statement (text parameters, one row with the column LINK_BACKEND) that a new
+	 * session runs first, and the judge of its row; NULL: none, up at once. False with *err
+	 * refuses the connection, which is tried again later, beginning with another host if there
+	 * is one. One that a pooler stands in is refused before the judge is asked.
 	 */
 	bool		(*greet) (struct link *link);
 	bool		(*greeted) (struct link *link, const PGresult *result, struct wig_error *err);
@@ -94,6 +95,16 @@ struct link
 	struct deadline timer;
 	struct resolution *resolution;
 };
+
+/* The column that holds pg_backend_pid(). */
+#define LINK_BACKEND "backend"
+
+/*
+ * Does another process carry out statements than the one that the session was told of? Then
+ * a pooler stands between: what a session is made of (prepared statements, LISTEN, locks)
+ * may end up anywhere, and a lost one cannot be ended by its process id.
+ */
+extern bool link_pooled(const struct link *link, const PGresult *result);
 
 extern void link_init(struct link *link, const struct link_ops *ops, const struct target *target,
 					  const char *purpose, void *owner);

@@ -36,6 +36,8 @@ struct setup
 	char		home[16];
 	struct buf	entries;		/* for home's registry */
 	struct buf	settings;		/* that the database is to have */
+	char		behind_system[24];	/* the database behind a pooler, for which the shard is refused; or empty */
+	char		behind_database[16];
 	char		available[32];	/* version that the server could install */
 	bool		library_is_old; /* and does not run yet */
 	bool		waits;			/* for home, to change what nobody has used yet */
@@ -46,12 +48,6 @@ struct setup
 };
 
 static void run(struct setup *setup, enum statement step);
-
-static bool
-applies(void)
-{
-	return config.schema_mode == SCHEMA_APPLY;
-}
 
 static void
 step_overdue(struct deadline *deadline)
@@ -97,6 +93,60 @@ setup_refuse(struct setup *setup, const char *why)
 	deadline_set(&setup->timer, loop_now() + REFUSED_RETRY_MS, start_again);
 	shard_setup_refused(setup->shard, reason);
 }
+
+/* ---- a pooler ---- */
+
+static bool
+applies(void)
+{
+	return config.schema_mode == SCHEMA_APPLY;
+}
+
+/* Another shard that reaches this database, through a pooler or not. */
+static const struct shard *
+alias_of(const struct shard *shard, const char *system, const char *database)
+{
+	for (int slot = 0; slot < shard_slots(); slot++)
+	{
+		const struct shard *other = shard_by_slot(slot);
+
+		if (other != shard && strcmp(other->setup->behind_system, system) == 0 &&
+			strcmp(other->setup->behind_database, database) == 0)
+			return other;
+	}
+	return shard_twin(shard, system, database);
+}
+
+/* Which of the two comes first is chance: who comes second names both. */
+static void
+tell_alias(const struct shard *shard, const char *system, const char *database)
+{
+	const struct shard *other = alias_of(shard, system, database);
+
+	if (other != NULL)
+		log_error("setup", "shard %d (%s): this is the same database as shard %d (%s); every shard needs one of its own",
+				  shard->entry->id, target_name(shard->target), other->entry->id, target_name(other->target));
+}
+
+static void
+judge_server(struct setup *setup, const PGresult *result)
+{
+	if (link_pooled(&setup->link, result))
+		run(setup, SQL_SETUP_BEHIND);
+	else
+		run(setup, applies() ? SQL_SETUP_LOCK : SQL_SETUP_STATE);
+}
+
+static void
+refuse_pooler(struct setup *setup, const PGresult *result)
+{
+	snprintf(setup->behind_system, sizeof(setup->behind_system), "%s", PQgetvalue(result, 0, 0));
+	snprintf(setup->behind_database, sizeof(setup->behind_database), "%s", PQgetvalue(result, 0, 1));
+	tell_alias(setup->shard, setup->behind_system, setup->behind_database);
+	setup_refuse(setup, TOPOLOGY_POOLER);
+}
+
+/* ---- what there is ---- */
 
 /* Home's registry speaks for the whole topology: before it has, a new database is let alone. */
 static bool
@@ -257,6 +307,7 @@ judge_identity(struct setup *setup, const PGresult *result)
 		setup_refuse(setup, "this is another database than the one that the shard has, which still answers; stop that first");
 		return;
 	}
+	tell_alias(shard, system, database);
 	snprintf(shard->system_id, sizeof(shard->system_id), "%s", system);
 	snprintf(shard->database, sizeof(shard->database), "%s", database);
 	snprintf(shard->version, sizeof(shard->version), "%s", PQgetvalue(result, 0, IDENTITY_LIBRARY));
@@ -349,6 +400,12 @@ step_done(struct setup *setup, const PGresult *result)
 {
 	switch (setup->step)
 	{
+		case SQL_SETUP_SERVER:
+			judge_server(setup, result);
+			break;
+		case SQL_SETUP_BEHIND:
+			refuse_pooler(setup, result);
+			break;
 		case SQL_SETUP_LOCK:
 			run(setup, SQL_SETUP_STATE);
 			break;
@@ -414,6 +471,11 @@ step_failed(struct setup *setup, const PGresult *result)
 	enum error_class error_class = error_classify(sqlstate);
 	char		why[512];
 
+	if (setup->step == SQL_SETUP_BEHIND && sqlstate != NULL && error_class != ERROR_CONNECTION)
+	{
+		setup_refuse(setup, TOPOLOGY_POOLER);
+		return;
+	}
 	if (setup->step == SQL_SETUP_SEARCH_PATH)
 	{
 		log_warn("setup", "shard %d: the database's search_path could not be set: %s",
@@ -492,7 +554,8 @@ setup_up(struct link *link)
 	struct setup *setup = link->owner;
 
 	setup->said[0] = '\0';
-	run(setup, applies() ? SQL_SETUP_LOCK : SQL_SETUP_STATE);
+	setup->behind_system[0] = '\0';
+	run(setup, SQL_SETUP_SERVER);
 }
 
 static void
@@ -572,6 +635,11 @@ setup_failed(struct link *link, const char *sqlstate, const char *why)
 	const char *what = advice(why);
 
 	(void) sqlstate;
+	if (strstr(why, TOPOLOGY_POOLER_SAYS) != NULL)
+	{
+		setup_refuse(setup, TOPOLOGY_POOLER);
+		return;
+	}
 	if (!shard_usable(setup->shard))
 		health_set(setup->shard->health, false, "cannot connect; the log says why");
 	if (strcmp(setup->said, why) == 0 && loop_now() - setup->said_at < REPEAT_MS)
@@ -620,6 +688,7 @@ setup_stop(struct setup *setup)
 {
 	setup->waits = false;
 	deadline_clear(&setup->timer);
+	setup->behind_system[0] = '\0';
 	PQclear(setup->result);
 	setup->result = NULL;
 	buf_free(&setup->entries);

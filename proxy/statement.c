@@ -4,6 +4,7 @@
  *
  * Every name is qualified: a lane must not depend on a search_path.
  */
+#include "link.h"
 #include "statement.h"
 
 /* Proxies that set up one database at a time wait for one another. */
@@ -13,13 +14,16 @@
 #define WAL(known) \
 	"f.facts->>'wal', (f.facts->>'wal')::pg_catalog.pg_lsn < " known "::pg_catalog.pg_lsn"
 
+/* For link_pooled. */
+#define BACKEND "pg_catalog.pg_backend_pid() as " LINK_BACKEND
+
 #define SESSION \
 	"select s.shard_id::text, s.system_id::text, s.database::text," \
 	" s.library_version::text, s.catalog_version::text, f.identity::text, f.timeline::text," \
 	" " WAL("$3") "," \
 	" pg_catalog.set_config('lock_timeout', $1, false)," \
 	" pg_catalog.set_config('statement_timeout', $2, false)," \
-	" pg_catalog.set_config('idle_in_transaction_session_timeout', '30s', false)" \
+	" pg_catalog.set_config('idle_in_transaction_session_timeout', '30s', false), " BACKEND \
 	" from wiggle.shard() s, wiggle.shard_facts() f"
 
 #define MILLIS(column) "(extract(epoch from " column ") * 1000)::pg_catalog.int8"
@@ -64,7 +68,11 @@ static const char *const texts[STATEMENTS] = {
 	[SQL_DEALLOCATE] = "deallocate all",
 	[SQL_TIMELINE] =
 	"select ('x' || pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8))"
-	"::pg_catalog.\"bit\"(32)::pg_catalog.int4",
+	"::pg_catalog.\"bit\"(32)::pg_catalog.int4, " BACKEND,
+	[SQL_SETUP_SERVER] = "select " BACKEND,
+	[SQL_SETUP_BEHIND] =
+	"select (select system_identifier from pg_catalog.pg_control_system())::text,"
+	" (select oid from pg_catalog.pg_database where datname = pg_catalog.current_database())::text",
 	[SQL_SETUP_LOCK] = "select pg_catalog.pg_advisory_lock(" SETUP_LOCK_KEY ")",
 	[SQL_SETUP_STATE] =
 	"select (select extversion from pg_catalog.pg_extension where extname = 'wiggle'),"

@@ -27,6 +27,8 @@ enum statement
 	SQL_PROBE,
 	SQL_DEALLOCATE,
 	SQL_TIMELINE,				/* that a primary writes */
+	SQL_SETUP_SERVER,
+	SQL_SETUP_BEHIND,			/* a pooler: the cluster's identifier, the database's */
 	SQL_SETUP_LOCK,
 	SQL_SETUP_STATE,
 	SQL_SETUP_CREATE,

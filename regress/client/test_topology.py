@@ -5,6 +5,7 @@ import shutil
 import subprocess
 
 import world
+from bouncer import Bouncer, with_pgbouncer
 from harness import TREE, Cluster, Proxy, topology, wait_for
 from test_cli import CommandTest, wiggle
 from wigclient import Client, fresh_name
@@ -197,6 +198,18 @@ class Connected(CommandTest):
         self.finds(1, self.document((self.entry(self.primary),), (self.entry(self.primary, host=socket),)),
                    ("shard 1 primary", "the database belongs to shard 0"),
                    ("shard 1 primary", "this is the same database as shard 0 primary (127.0.0.1:%d/wiggle)" % self.primary.port))
+
+    @with_pgbouncer
+    def test_one_database_behind_a_pooler(self):
+        pooler = "the url leads through a connection pooler, such as PgBouncer"
+        for takes_options in (True, False):
+            bouncer = Bouncer(self.primary, "transaction", takes_options=takes_options)
+            self.addCleanup(bouncer.stop)
+            more = [("shard 1 primary", "the database belongs to shard 0"),
+                    ("shard 1 primary", "this is the same database as shard 0 primary (127.0.0.1:%d/wiggle)"
+                     % self.primary.port)] if takes_options else []
+            self.finds(1, self.document((self.entry(self.primary),), (dict(self.entry(self.primary), url=bouncer.url),)),
+                       ("shard 1 primary", pooler), *more)
 
     def test_a_database_that_is_not_there(self):
         down = dict(self.entry(self.primary), url="postgresql://127.0.0.1:1/wiggle")
