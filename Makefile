@@ -191,7 +191,7 @@ help:
 ## make check       every test; also check-unit, check-sql, check-isolation,
 ##                  check-property, check-tap, check-client, check-deploy
 ## make check-images  the steps of the Dockerfiles in a chroot (root, mmdebstrap)
-## make soak        what takes half an hour: schedules in real time, many cancels
+## make soak        what takes 40 minutes: schedules and leases in real time, many cancels
 ## make installcheck  SQL and isolation tests against a running server
 ## make check-versions  the extension's SQL and isolation tests on PostgreSQL 16, 17 and 18
 ## make interop     published gRPC clients and tools against a proxy over two shards

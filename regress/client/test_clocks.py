@@ -1,47 +1,74 @@
-"""Proxies whose clocks are wrong, a shard whose clock is ahead of the other's, and one whose clock is set."""
+"""Proxies whose clocks are wrong or stand still, a shard whose clock is ahead of the other's, and one whose clock is set."""
 import collections
 import glob
 import json
 import os
+import queue
 import re
 import subprocess
 import sys
+import threading
 import time
 import unittest
+
+import grpc
 
 import world
 from harness import Proxy, topology, wait_for
 from test_cli import wiggle
 from test_failover import Load
 from test_storage import OwnWorld
-from wigclient import Client, flow, fresh_name
+from wigclient import Client, flow, fresh_name, retry
 
 # Debian's place; the program faketime would start a process of its own in between.
 LIBRARIES = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")
 with_faketime = unittest.skipUnless(LIBRARIES, "libfaketime is not installed (scripts/deps check)")
 
 
-def clock_off_by(seconds):
+def clock_at(what):
     """What is put before a command whose clock is to be wrong; its waits are not."""
     return ["env", "ASAN_OPTIONS=verify_asan_link_order=0",    # of "make asan": its library is not the first one then
-            "LD_PRELOAD=" + LIBRARIES[0], "FAKETIME=%+d" % seconds, "DONT_FAKE_MONOTONIC=1"]
+            "LD_PRELOAD=" + LIBRARIES[0], "FAKETIME=" + what, "DONT_FAKE_MONOTONIC=1"]
+
+
+def frozen_now():
+    """A time without @ before it stands still; it is local time."""
+    return time.strftime("%Y-%m-%d %H:%M:%S")
 
 
 @with_faketime
-class Clocks(OwnWorld):
+class WrongClocks(OwnWorld):
+    """One proxy whose clock is right, one ten minutes ahead, one ten minutes behind, and one whose clock stands still."""
+
     def setUp(self):
         super().setUp()
         self.clients = {"right": self.client}
         self.addresses = [self.proxy.address]
-        for name, offset in (("fast", 600), ("slow", -600)):
+        for name, clock in (("fast", "+600"), ("slow", "-600"), ("frozen", frozen_now())):
             proxy = Proxy(world.AREA, topology(*self.shards), name="%s-%s" % (self.id().split(".")[-1], name),
-                          within=clock_off_by(offset))
+                          within=clock_at(clock))
             self.addCleanup(proxy.stop)
             proxy.start()
             self.addresses.append(proxy.address)
             self.clients[name] = Client(proxy.address)
             self.addCleanup(self.clients[name].close)
 
+
+        # the last one has connected, been set up and opened its port, and all at the same time
+        self.assertEqual(len(set(re.findall("^2[0-9-]+T[0-9:.]+Z ", proxy.log(), re.M))), 1, proxy.log())
+
+    def sleeps(self, workflow):
+        """Of each that is over, by its shard's clock: when it was due after its begin, and how late it ended; ms."""
+        rows = []
+        for shard in self.shards:
+            rows += shard.psql("select extract(epoch from t.available_at - t.created_at) * 1000,"
+                               " extract(epoch from t.finished_at - t.available_at) * 1000 from wf_token t"
+                               " join wf_instance i on i.no = t.instance where i.workflow = :'name' and t.node = 'n1'"
+                               " and t.finished_at is not null", name=workflow).split()
+        return [tuple(float(part) for part in row.split("|")) for row in rows]
+
+
+class Clocks(WrongClocks):
     def test_a_lease_counts_by_the_shards_clock(self):
         """Held through one proxy it is not given out by another, whatever that one takes the time to be."""
         name = self.define("a")
@@ -89,17 +116,77 @@ class Clocks(OwnWorld):
             self.assertEqual({i.id for i in listed} & set(load.started), set(load.started))
 
     def test_a_timer_fires_by_the_shards_clock(self):
-        name = self.define(("sleep", 300), "a")
-        for client in self.clients.values():
-            instance = client.start(name)
-            tasks = [c.future("PollTasks", worker_id="w", queues=[name], max=1, wait_millis=10000)
+        name = self.define(("sleep", 3000), "a")
+        started = {client.start(name) for _ in range(2) for client in self.clients.values()}
+        got = set()
+        while len(got) < len(started):
+            calls = [c.future("PollTasks", worker_id="w", queues=[name], max=2, wait_millis=10000)
                      for c in self.clients.values()]
-            got = wait_for(lambda t=tasks: [task for call in t if call.done() for task in call.result().tasks], 20,
-                           "the task behind the sleep")
-            self.assertEqual([t.instance_id for t in got], [instance])
-            self.client.report(got[0])
-            for call in tasks:
-                call.result()
+            tasks = [task for call in calls for task in call.result().tasks]
+            self.assertTrue(tasks, "%d of %d sleeps are over" % (len(got), len(started)))
+            got.update(t.instance_id for t in tasks)
+        self.assertEqual(got, started)
+        sleeps = self.sleeps(name)
+        self.assertEqual(len(sleeps), len(started))
+        for due_after, late in sleeps:
+            self.assertEqual(due_after, 3000)
+            self.assertGreaterEqual(late, 0)
+
+
+class Leases(WrongClocks):
+    """Leases of 5 s that are renewed every 2 s, each through another proxy, while a poll waits on every proxy."""
+
+    seconds = 20
+    lease = 5000
+
+    def setUp(self):
+        super().setUp()
+        self.found = queue.Queue()
+        self.until = {}      # the last expiry that was acknowledged, by task
+        self.early, self.kept = [], set()
+        self.stop = threading.Event()
+        self.addCleanup(self.stop.set)
+
+    def wait(self, client, name):
+        """Poll; a task that is held must have had what it was promised, but for the time from a claim's begin to its end."""
+        while not self.stop.is_set():
+            for task in client.poll(name, worker="waiting", wait=2000, lease_millis=self.lease):
+                if task.lease_expires_at - self.lease + 1000 < self.until.get(task.task_id, 0):
+                    self.early.append((task, self.until[task.task_id]))
+                    self.stop.set()
+                self.found.put(task)
+
+    def hold(self, client):
+        """Keep a lease until each holder has kept one for so long without a break, by the shard's clock."""
+        task = None
+        while len(self.kept) < len(self.clients) and not self.stop.is_set():
+            if task is None:
+                task = self.found.get(timeout=60)
+                since = self.until[task.task_id] = task.lease_expires_at
+            self.stop.wait(2)
+            try:
+                self.until[task.task_id] = client.call(
+                    "HeartbeatTask", task_id=task.task_id, lease_owner=task.lease_owner,
+                    extend_millis=self.lease).lease_expires_at
+                if self.until[task.task_id] - since >= self.seconds * 1000:
+                    self.kept.add(client)
+            except grpc.RpcError as refusal:
+                # it was this test that was too late
+                self.assertEqual(refusal.code(), grpc.StatusCode.FAILED_PRECONDITION, refusal.details())
+                task = None
+
+    def test_none_is_given_out_while_it_is_held(self):
+        name = self.define(("task", "a", retry(1000, 1)))
+        for _ in self.clients:
+            self.client.start(name)
+        waits = [self.in_background(self.wait, client, name) for client in self.clients.values()]
+        holders = [self.in_background(self.hold, client) for client in self.clients.values()]
+        for end in holders:
+            end(self.seconds + 120)
+        self.stop.set()
+        for end in waits:
+            end()
+        self.assertEqual(self.early, [])
 
 
 class ShardClock(OwnWorld):

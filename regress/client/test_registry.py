@@ -10,6 +10,7 @@ import grpc
 import world
 from connect import Http1
 from harness import Proxy, topology, wait_for
+from relay import Relay
 from test_cli import wiggle
 from test_topology_reload import written
 from wigclient import Client, ClientTest, flow, fresh_name
@@ -135,14 +136,19 @@ class Registry(Databases):
 
     def test_one_database_under_two_addresses(self):
         self.serves(self.document("wiggle", "other"))
-        socket = "postgresql:///wiggle?host=%s&port=%d" % (self.shard.socket.replace("/", "%2F"), self.shard.port)
-        document = self.document("wiggle", socket)
-        proxy = self.proxy_for(document)
-        proxy.start(wait=False)
-        wait_for(lambda: proxy.process.poll() is not None, 60, "the end of the proxy")
-        self.assertEqual(proxy.process.returncode, 1, proxy.log())
-        self.assertRegex(proxy.log(), r"ERROR setup: shard \d \(.*:%d/wiggle\): .* shard \d \(.*:%d/wiggle\)"
-                         % (self.shard.port, self.shard.port))
+        relay = Relay(self.shard.port)
+        self.addCleanup(relay.close)
+        for port, url in ((self.shard.port, "postgresql:///wiggle?host=%s&port=%d"
+                           % (self.shard.socket.replace("/", "%2F"), self.shard.port)),
+                          (self.shard.port, "postgresql://localhost:%d/wiggle" % self.shard.port),
+                          (relay.port, "postgresql://127.0.0.1:%d/wiggle" % relay.port)):
+            with self.subTest(url=url):
+                proxy = self.proxy_for(self.document("wiggle", url))
+                proxy.start(wait=False)
+                wait_for(lambda p=proxy: p.process.poll() is not None, 60, "the end of the proxy")
+                self.assertEqual(proxy.process.returncode, 1, proxy.log())
+                self.assertRegex(proxy.log(), r"ERROR setup: shard \d \(.*:(%d|%d)/wiggle\): .* shard \d \(.*:(%d|%d)/wiggle\)"
+                                 % (port, self.shard.port, port, self.shard.port))
 
     def test_states_only_move_forward(self):
         self.serves(self.document("wiggle", "other"))
