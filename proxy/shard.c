@@ -23,6 +23,7 @@
 #include "setup.h"
 #include "shard.h"
 #include "shards.h"
+#include "target.h"
 #include "topology_merge.h"
 #include "wakeup.h"
 
@@ -388,7 +389,9 @@ shard_check_identity(struct shard *shard, const PGresult *result, struct wig_err
 						" must follow the present one", timeline, shard->timeline);
 	if (timeline == shard->timeline && strcmp(PQgetvalue(result, 0, IDENTITY_BEHIND), "t") == 0)
 	{
-		shard_schema_lost(shard, "an older copy of the database answers in its place");
+		/* of several hosts another may have the shard itself: the link looks there next */
+		if (shard->target->nhosts == 1)
+			shard_schema_lost(shard, "an older copy of the database answers in its place");
 		return wig_fail(err, "an older copy of the database answers in the shard's place");
 	}
 	if (timeline > shard->timeline)

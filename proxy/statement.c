@@ -68,7 +68,7 @@ static const char *const texts[STATEMENTS] = {
 	[SQL_DEALLOCATE] = "deallocate all",
 	[SQL_TIMELINE] =
 	"select ('x' || pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8))"
-	"::pg_catalog.\"bit\"(32)::pg_catalog.int4, " BACKEND,
+	"::pg_catalog.\"bit\"(32)::pg_catalog.int4, pg_catalog.pg_current_wal_lsn() - '0/0'::pg_catalog.pg_lsn, " BACKEND,
 	[SQL_SETUP_SERVER] = "select " BACKEND,
 	[SQL_SETUP_BEHIND] =
 	"select (select system_identifier from pg_catalog.pg_control_system())::text,"

@@ -26,7 +26,7 @@ enum statement
 	SQL_LISTEN,
 	SQL_PROBE,
 	SQL_DEALLOCATE,
-	SQL_TIMELINE,				/* that a primary writes */
+	SQL_TIMELINE,				/* that a primary writes, and up to which byte it has */
 	SQL_SETUP_SERVER,
 	SQL_SETUP_BEHIND,			/* a pooler: the cluster's identifier, the database's */
 	SQL_SETUP_LOCK,

@@ -1,6 +1,9 @@
 /*
  * tour.c
  *	  Which of a database's hosts is the primary of today.
+ *
+ * That is the one with the latest history: a former primary writes an older timeline, and
+ * an older copy of the data directory has written less of the same.
  */
 #include <stdlib.h>
 
@@ -14,8 +17,9 @@ struct tour
 {
 	struct link link;			/* to one host after the other */
 	struct deadline next;		/* the link's owner calls: it is moved on a turn of its own */
-	int			best;			/* host with the highest timeline */
+	int			best;			/* host with the latest history */
 	long		timeline;
+	uint64_t	wal;
 	void		(*done) (void *owner, int host);
 	void	   *owner;
 };
@@ -51,11 +55,13 @@ tour_greeted(struct link *link, const PGresult *result, struct wig_error *err)
 {
 	struct tour *tour = link->owner;
 	long		timeline = strtol(PQgetvalue(result, 0, 0), NULL, 10);
+	uint64_t	wal = strtoull(PQgetvalue(result, 0, 1), NULL, 10);
 
 	(void) err;
-	if (timeline > tour->timeline)
+	if (timeline > tour->timeline || (timeline == tour->timeline && wal > tour->wal))
 	{
 		tour->timeline = timeline;
+		tour->wal = wal;
 		tour->best = link->first;
 	}
 	return true;
@@ -110,6 +116,7 @@ tour_start(struct tour *tour, const struct target *target)
 	tour->link.target = target;
 	tour->best = 0;
 	tour->timeline = 0;
+	tour->wal = 0;
 	tour->link.first = 0;
 	link_start(&tour->link);
 }

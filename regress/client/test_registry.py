@@ -9,7 +9,7 @@ import grpc
 
 import world
 from connect import Http1
-from harness import Proxy, topology, wait_for
+from harness import Cluster, Proxy, topology, wait_for
 from relay import Relay
 from test_cli import wiggle
 from test_topology_reload import written
@@ -297,6 +297,44 @@ class OlderCopies(Databases):
         self.refused(grpc.StatusCode.UNAVAILABLE, "*storage temporarily unavailable*", client.get, started["s0"])
         self.swap(self.shard)
         wait_for(lambda: self.answers(client, started["s0"]), 60, "home itself to be taken again")
+
+
+    def copy_at_another_port(self, cluster):
+        """Runs beside the original, as it was when this was called."""
+        folder = os.path.join(os.path.dirname(cluster.folder), fresh_name("registry-copy"))
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder)
+        other = object.__new__(Cluster)
+        other.folder, other.host, other.within = folder, cluster.host, cluster.within
+        self.pause(cluster)
+        shutil.copytree(cluster.data, other.data)
+        shutil.copy(os.path.join(cluster.folder, "password"), folder)
+        self.resume(cluster)
+        self.addCleanup(other.stop)
+        return other.start()
+
+    def test_of_several_hosts_the_one_that_has_written_most_is_taken(self):
+        self.serves(self.document("wiggle"))
+        older = self.copy_at_another_port(self.shard)
+        self.shard.psql("create table much as select repeat('x', 1000) from generate_series(1, 20000)")
+        hosts = "postgresql://127.0.0.1:%d,127.0.0.1:%d/wiggle"
+        for ports in ((older.port, self.shard.port), (self.shard.port, older.port)):
+            with self.subTest(first="older" if ports[0] == older.port else "original"):
+                proxy = self.proxy_for(self.document(hosts % ports)).start()
+                client = Client(proxy.address)
+                self.addCleanup(client.close)
+                name = fresh_name()
+                client.register(flow(name, "a"))
+                started = [client.start(name)]
+                # a restart, during which the older one alone is there
+                self.pause(self.shard)
+                wait_for(lambda p=proxy: "an older copy of the database answers in the shard's place" in p.log(), 60,
+                         "the copy to be refused")
+                self.resume(self.shard)
+                started.append(wait_for(lambda c=client, n=name: self.started_on(c, n, "s0"), 60, "a start afterwards"))
+                self.assertLessEqual(set(started), set(self.shard.psql("select id from wf_instance").split()))
+                self.assertEqual(older.psql("select count(*) from wf_instance"), "0")
+                self.assertEqual(proxy.stop(), 0, proxy.log())
 
 
 class OneSided(Databases):
