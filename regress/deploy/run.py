@@ -152,7 +152,11 @@ class Units(unittest.TestCase):
             self.assertIn("/lib/systemd/system/" + name + "\n", files)
         self.assertIn("./etc/wiggle/proxy.env\n", run("dpkg-deb", "-c", PACKAGES["wiggle-proxy"]))
         self.assertEqual(self.unit("wiggle-proxy.service")["EnvironmentFile"], ["/etc/wiggle/proxy.env"])
-        self.assertEqual(self.unit("wiggle-proxy.service")["RestartPreventExitStatus"], ["2"])
+
+    def test_what_cannot_start_is_not_started_again_and_again(self):
+        for name, argv in (("wiggle-proxy.service", ("wiggle-proxy", "--port", "none")),
+                           ("wiggle-worker@.service", ("wiggle", "work", "-f", os.path.join(AREA, "missing.yaml")))):
+            run(*argv, status=int(self.unit(name)["RestartPreventExitStatus"][0]))
 
     def test_the_environment_file_is_one(self):
         """Without its marks of a comment every line is a setting that the proxy takes."""
