@@ -128,7 +128,7 @@ class Units(unittest.TestCase):
             self.skipTest("systemd is not installed here")
         folder = os.path.join(AREA, "units")
         os.makedirs(folder)
-        for name in ("wiggle-proxy.service", "wiggle-worker@.service"):
+        for name in ("wiggle-proxy.service", "wiggle-proxy@.service", "wiggle-worker@.service"):
             # the programs are where the packages put them, which is not here
             text = read("deploy", "systemd", name).replace("/usr/bin/wiggle", shutil.which("wiggle"))
             path = os.path.join(folder, name.replace("@.", "@a."))
@@ -146,12 +146,20 @@ class Units(unittest.TestCase):
             self.assertGreater(seconds, least, name)
 
     def test_they_run_what_the_packages_hold(self):
-        for name, package in (("wiggle-proxy.service", "wiggle-proxy"), ("wiggle-worker@.service", "wiggle-cli")):
+        for name, package in (("wiggle-proxy.service", "wiggle-proxy"), ("wiggle-proxy@.service", "wiggle-proxy"),
+                              ("wiggle-worker@.service", "wiggle-cli")):
             unit, files = self.unit(name), run("dpkg-deb", "-c", PACKAGES[package])
             self.assertIn("." + unit["ExecStart"][0].split()[0] + "\n", files)
             self.assertIn("/lib/systemd/system/" + name + "\n", files)
         self.assertIn("./etc/wiggle/proxy.env\n", run("dpkg-deb", "-c", PACKAGES["wiggle-proxy"]))
         self.assertEqual(self.unit("wiggle-proxy.service")["EnvironmentFile"], ["/etc/wiggle/proxy.env"])
+
+    def test_one_more_proxy_differs_in_its_name_and_settings_alone(self):
+        one, more = self.unit("wiggle-proxy.service"), self.unit("wiggle-proxy@.service")
+        self.assertEqual(more.pop("Environment"), ["WIGGLE_NODE_NAME=%H-%i"])
+        self.assertEqual(more.pop("EnvironmentFile"), one.pop("EnvironmentFile") + ["/etc/wiggle/proxy-%i.env"])
+        self.assertEqual(more.pop("Description"), [one.pop("Description")[0] + " (%i)"])
+        self.assertEqual(more, one)
 
     def test_what_cannot_start_is_not_started_again_and_again(self):
         for name, argv in (("wiggle-proxy.service", ("wiggle-proxy", "--port", "none")),
