@@ -99,6 +99,8 @@ write_one(const struct metric *m, struct buf *out)
 {
 	if (m->kind == METRIC_HISTOGRAM)
 		write_histogram(m, out);
+	else if (m->kind == METRIC_GAUGE && m->value == METRIC_GONE)
+		return;
 	else if (m->labels != NULL)
 		buf_printf(out, "%s{%s} %" PRId64 "\n", m->name, m->labels, m->value);
 	else

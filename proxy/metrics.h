@@ -22,6 +22,7 @@ enum metric_kind
 };
 
 #define METRIC_BUCKETS 18
+#define METRIC_GONE INT64_MIN	/* the value of a gauge that is not shown: what it told of has gone */
 
 struct metric
 {

@@ -49,6 +49,7 @@ struct replicas
 	int64_t		beat_us;		/* the primary's newest heartbeat, by its clock; 0 = none yet */
 	uint64_t	beat_at;		/* when it was heard of: loop_now() */
 	struct deadline round;
+	bool		left;			/* the topology has others, which may have these labels */
 	struct metric *elsewhere;	/* questions that no replica could take */
 };
 
@@ -65,7 +66,8 @@ judge(struct replica *replica)
 	bool		serves = replica->lag_ms <= allowed(replica);
 	int			id = replica->all->shard->entry->id;
 
-	metric_set(replica->lag, replica->lag_ms == LAG_UNKNOWN ? -1 : replica->lag_ms);
+	if (!replica->all->left)
+		metric_set(replica->lag, replica->lag_ms == LAG_UNKNOWN ? -1 : replica->lag_ms);
 	if (serves == replica->serves)
 		return;
 	replica->serves = serves;
@@ -325,8 +327,9 @@ void
 replicas_leave(struct replicas *replicas)
 {
 	replicas_stop(replicas);
+	replicas->left = true;
 	for (int i = 0; i < replicas->n; i++)
-		metric_set(replicas->list[i].lag, -1);
+		metric_set(replicas->list[i].lag, METRIC_GONE);
 	deadline_set(&replicas->round, loop_now(), free_all);
 }
 

@@ -1,4 +1,5 @@
 """Reads that go to streaming replicas, and those that never do."""
+import copy
 import os
 import re
 import subprocess
@@ -7,6 +8,7 @@ import grpc
 
 import world
 from harness import Proxy, Standby, topology, wait_for
+from test_topology_reload import written
 from wigclient import Client, ClientTest, flow, fresh_name
 
 
@@ -239,6 +241,16 @@ class Replicas(ClientTest):
         third.psql("select pg_reload_conf()")
         wait_for(serves, 60, "the replica that was delayed to be back")
         lists_by(replica=True)
+
+    def test_one_that_is_taken_out_is_shown_no_more(self):
+        fewer = self.start_proxy("replicas-fewer")
+        self.addCleanup(fewer.stop)
+        self.serving(fewer, 2)
+        document = copy.deepcopy(fewer.document)
+        document["shards"][0]["replicas"].pop()
+        written(fewer, document)
+        wait_for(lambda: self.lag(2, fewer) is None, 60, "a gauge less")
+        wait_for(lambda: self.lag(1, fewer) is not None, 60, "the other one's")
 
     def test_a_database_that_is_no_copy_of_the_primary_serves_nothing(self):
         strange = self.start_proxy("replicas-strange", replicas=[

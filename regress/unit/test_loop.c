@@ -115,6 +115,7 @@ metrics_text(void **state)
 	struct buf	out = BUF_INIT;
 	struct metric *a = metric_counter("test_calls_total", "code=\"OK\"", "Calls.");
 	struct metric *g = metric_gauge("test_open", NULL, "Open.");
+	struct metric *gone = metric_gauge("test_gone", NULL, "Gone.");
 	struct metric *b = metric_counter("test_calls_total", "code=\"BAD\"", "Calls.");
 	struct metric *h = metric_histogram("test_seconds", "m=\"x\"", "Time.");
 
@@ -123,6 +124,7 @@ metrics_text(void **state)
 	metric_add(a, 2);
 	metric_add(b, 1);
 	metric_set(g, -3);
+	metric_set(gone, METRIC_GONE);
 	metric_observe(h, 100);
 	metric_observe(h, 101);
 	metric_observe(h, 61000000);
@@ -133,6 +135,7 @@ metrics_text(void **state)
 						   "test_calls_total{code=\"OK\"} 2\n"
 						   "test_calls_total{code=\"BAD\"} 1\n"));
 	assert_non_null(strstr(buf_cstr(&out), "# TYPE test_open gauge\ntest_open -3\n"));
+	assert_null(strstr(buf_cstr(&out), "\ntest_gone"));
 	assert_non_null(strstr(buf_cstr(&out), "test_seconds_bucket{m=\"x\",le=\"0.0001\"} 1\n"));
 	assert_non_null(strstr(buf_cstr(&out), "test_seconds_bucket{m=\"x\",le=\"0.00025\"} 2\n"));
 	assert_non_null(strstr(buf_cstr(&out), "test_seconds_bucket{m=\"x\",le=\"60\"} 2\n"));
