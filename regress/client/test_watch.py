@@ -1,4 +1,5 @@
 """What operators see: /metrics, the dashboard and alerts made of them, the log, the warning of queues that wait."""
+import copy
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import urllib.request
 import grpc
 
 import world
+from certs import Authority
 from harness import TREE, Proxy, topology, wait_for
 from wigclient import SERVICE, Client, ClientTest, flow, fresh_name, pb, retry, step_result, value
 
@@ -43,9 +45,9 @@ class Watched(ClientTest):
         self.client = Client(self.proxy.address)
         self.addCleanup(self.client.close)
 
-    def metrics(self):
+    def metrics(self, proxy=None):
         """{(name, labels): value}; every line is one of the format's."""
-        status, text = self.proxy.http("/metrics")
+        status, text = (proxy or self.proxy).http("/metrics")
         self.assertEqual(status, 200)
         found = {}
         for line in text.splitlines():
@@ -104,10 +106,21 @@ class Metrics(Watched):
         self.assertEqual(holder.stdout.readline(), "held\n")
         wait_for(lambda: self.metrics()["wiggle_shard_oldest_snapshot_seconds", 'shard="0"'] > 1, 60, "its age")
 
+    def with_more(self):
+        """One with TLS and with a replica, which have metrics of their own."""
+        document = copy.deepcopy(self.proxy.document)
+        primary = document["shards"][0]["primary"]
+        document["shards"][0]["replicas"] = [{**primary, "url": primary["url"].replace("127.0.0.1", "localhost")}]
+        server = Authority(os.path.join(world.AREA, "watch_ca"), "Watch").issue("server")
+        proxy = Proxy(world.AREA, document, name=self.database + "_more", WIGGLE_TLS_KEYSTORE=server.chain,
+                      WIGGLE_TLS_KEY=server.key).start()
+        self.addCleanup(proxy.stop)
+        return proxy
+
     def test_dashboard_and_alerts_use_what_there_is(self):
         self.client.start(self.define("a"))
         wait_for(lambda: any(n == "wiggle_shard_queue_ready_tasks" for n, _ in self.metrics()), 60, "a queue")
-        there = {re.sub("_(bucket|sum|count)$", "", name) for name, _ in self.metrics()}
+        there = {re.sub("_(bucket|sum|count)$", "", name) for proxy in (self.proxy, self.with_more()) for name, _ in self.metrics(proxy)}
         with open(os.path.join(TREE, "deploy", "grafana", "wiggle.json"), encoding="utf-8") as f:
             board = json.load(f)
         expressions = [t["expr"] for p in board["panels"] for t in p.get("targets", [])]

@@ -174,6 +174,45 @@ class Units(unittest.TestCase):
                           if line and not line.startswith("#")], [])
 
 
+class Alerts(unittest.TestCase):
+    """Of deploy/prometheus, and the dashboard; the client suite holds their metrics against running proxies."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.rules = [rule for group in yaml.safe_load(read("deploy", "prometheus", "wiggle-rules.yml"))["groups"] for rule in group["rules"]]
+        panels = json.loads(read("deploy", "grafana", "wiggle.json"))["panels"]
+        cls.expressions = [rule["expr"] for rule in cls.rules] + [t["expr"] for p in panels for t in p.get("targets", ())]
+
+    def test_their_metrics_are_documented_and_of_the_kind_that_is_asked_for(self):
+        kinds = dict(re.findall(r"^\| `(wiggle_\w+)` \| (\w+) \|", read("docs", "configuration.md"), re.M))
+        self.assertGreater(len(kinds), 40)
+        for expression in self.expressions:
+            used = re.findall(r"((?:rate|increase)\()?\b(wiggle_[a-z_]+?)(?:_(?:bucket|sum|count))?\b(?!_)", expression)
+            self.assertTrue(used, expression)
+            for grows, name in used:
+                self.assertEqual(kinds.get(name) in ("counter", "histogram") if grows else kinds.get(name) == "gauge", True,
+                                 "%s is %s: %s" % (name, kinds.get(name), expression))
+
+    def test_they_say_what_they_are_about(self):
+        for rule in self.rules:
+            self.assertIn(rule["labels"]["severity"], ("warning", "critical"), rule["alert"])
+            said = " ".join(rule["annotations"].values())
+            self.assertTrue(rule["annotations"]["summary"])
+            by = re.search(r"\bby \(([^)]*)\)", rule["expr"])
+            told = set(re.findall(r"\$labels\.(\w+)", said))
+            self.assertLessEqual(told, set(by[1].split(", ")) if by else {"job", "instance", "shard"}, rule["alert"])
+
+    def test_the_page_says_what_to_do_about_each(self):
+        names = [rule["alert"] for rule in self.rules]
+        rows = re.findall(r"^\| (`Wiggle\w+`(?:, `Wiggle\w+`)*) \| \S", read("docs", "availability.md"), re.M)
+        self.assertEqual(re.findall(r"`(\w+)`", " ".join(rows)), names)
+
+    def test_prometheus_reads_them(self):
+        if shutil.which("promtool") is None:
+            self.skipTest("Prometheus is not installed here")
+        run("promtool", "check", "rules", os.path.join(TREE, "deploy", "prometheus", "wiggle-rules.yml"))
+
+
 class Names(unittest.TestCase):
     def test_every_variable_exists(self):
         known = set(re.findall(r"WIGGLE_[A-Z0-9_]+", HELP + run("wiggle", "--help") + run("wiggle", "work", "--help")))
