@@ -36,6 +36,17 @@ def run(*argv, status=0, **more):
     return done.stdout
 
 
+def manifests(name):
+    return list(yaml.safe_load_all(read("deploy", "kubernetes", name + ".yaml")))
+
+
+def one(documents, kind, name):
+    """The object of this kind and name."""
+    found = [d for d in documents if d["kind"] == kind and d["metadata"]["name"] == name]
+    assert len(found) == 1, "%s %s: %d" % (kind, name, len(found))
+    return found[0]
+
+
 VERSION = run("wiggle-proxy", "--version").split()[1]
 HELP = run("wiggle-proxy", "--help")
 
@@ -96,23 +107,39 @@ class Packages(unittest.TestCase):
             for package in re.findall(r"(?:^|, )([a-z0-9.+-]+)", self.field(name, "Depends")):
                 self.assertIn("installed", run("dpkg-query", "-W", "-f", "${Status}", package), "%s needs %s" % (name, package))
 
+    def update_as_the_job_does(self, cluster):
+        """deploy/kubernetes/update.yaml, on a database without the extension."""
+        container = one(manifests("update"), "Job", "wiggle-update")["spec"]["template"]["spec"]["containers"][0]
+        env = {k: v for k, v in os.environ.items() if not k.startswith("WIGGLE_")}
+        env.update((e["name"], e["value"]) for e in container["env"] if "value" in e)
+        env["WIGGLE_STORAGE_TOPOLOGY"] = json.dumps(topology(cluster))
+        self.assertIn("1 shard is set up", run("wiggle-proxy", env=env))
+        self.assertEqual(cluster.psql("select extversion from pg_extension where extname = 'wiggle'"), VERSION)
+
     def test_they_work_together(self):
         cluster = Cluster(os.path.join(AREA, "shard"), "fsync = off").start()
         self.addCleanup(cluster.stop)
         cluster.psql("create database wiggle", "postgres")
-        proxy = Proxy(AREA, topology(cluster)).start()
+        self.update_as_the_job_does(cluster)
+        proxy = Proxy(AREA, topology(cluster), WIGGLE_SCHEMA_MODE="verify").start()
         self.addCleanup(proxy.stop)
         self.assertEqual(os.readlink("/proc/%d/exe" % proxy.process.pid), os.path.join(self.prefix, "usr", "bin", "wiggle-proxy"))
-        self.assertEqual(cluster.psql("select extversion from pg_extension where extname = 'wiggle'"), VERSION)
         self.assertIn(VERSION, cluster.psql("select wiggle.version()"))
         wiggle = ("wiggle", "--server", proxy.address)
-        run(*wiggle, "register", os.path.join(TREE, "examples", "order.yaml"))
-        worker = subprocess.Popen([*wiggle, "work", "-f", os.path.join(TREE, "examples", "worker.yaml")],
-                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.addCleanup(worker.wait)
-        self.addCleanup(worker.terminate)
-        order = read("examples", "orders.jsonl").splitlines()[0]
-        run(*wiggle, "start", "order", "--context", order, "--wait")
+        examples = os.path.join(TREE, "examples")
+        run(*wiggle, "register", os.path.join(examples, "order.yaml"))
+        of_pods = os.path.join(AREA, "worker.yaml")
+        with open(of_pods, "w", encoding="utf-8") as f:
+            f.write(one(manifests("worker"), "ConfigMap", "wiggle-worker")["data"]["worker.yaml"])
+        for file in (os.path.join(examples, "worker.yaml"), of_pods):
+            worker = subprocess.Popen([*wiggle, "work", "-f", file], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.DEVNULL)
+            try:
+                run(*wiggle, "start", "order", "--context", read("examples", "orders.jsonl").splitlines()[0], "--wait",
+                    "--timeout", "60s")
+            finally:
+                worker.terminate()
+                self.assertEqual(worker.wait(), 0, file)
 
 
 class Units(unittest.TestCase):
@@ -226,8 +253,8 @@ class Names(unittest.TestCase):
 
     def test_every_image_has_one_name(self):
         wanted = "pg-wiggle-proxy:" + VERSION
-        for file in ("docker-compose.yml", "deploy/proxy.Dockerfile", "deploy/kubernetes/profile-a.yaml",
-                     "deploy/kubernetes/profile-b.yaml", "docs/deploying.md"):
+        for file in ("docker-compose.yml", "deploy/proxy.Dockerfile", "docs/deploying.md",
+                     *("deploy/kubernetes/%s.yaml" % name for name in ("profile-a", "profile-b", "worker", "update"))):
             found = set(re.findall(r"pg-wiggle-proxy:\S+", read(file)))
             self.assertEqual(found, {wanted}, file)
 
@@ -257,12 +284,17 @@ class Manifests(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.profiles = {name: list(yaml.safe_load_all(read("deploy", "kubernetes", "profile-%s.yaml" % name))) for name in "ab"}
+        cls.files = {name: manifests(name) for name in ("profile-a", "profile-b", "worker", "update", "network")}
+        cls.profiles = {"a": cls.files["profile-a"], "b": cls.files["profile-b"]}
 
     def one(self, profile, kind, name="wiggle"):
-        found = [d for d in self.profiles[profile] if d["kind"] == kind and d["metadata"]["name"] == name]
-        self.assertEqual(len(found), 1, "%s %s in profile %s" % (kind, name, profile))
-        return found[0]
+        return one(self.profiles[profile], kind, name)
+
+    def workloads(self):
+        """All that has pods: the file, and these."""
+        for file, documents in self.files.items():
+            for pods in (d["spec"]["template"] for d in documents if d["kind"] in ("Deployment", "Job")):
+                yield file, pods["metadata"]["labels"], pods["spec"], pods["spec"]["containers"][0]
 
     def pods(self):
         for profile in self.profiles:
@@ -298,8 +330,11 @@ class Manifests(unittest.TestCase):
         self.assertLess(b["strategy"]["rollingUpdate"]["maxUnavailable"], b["replicas"])
 
     def test_pods_are_locked_up(self):
-        for profile, _, pod, container in self.pods():
-            self.assertEqual(pod["automountServiceAccountToken"], False, profile)
+        self.assertEqual([file for file, *_ in self.workloads()], ["profile-a", "profile-b", "worker", "update"])
+        for file, _, pod, container in self.workloads():
+            self.assertEqual(pod["automountServiceAccountToken"], False, file)
+            # variables of the Service "wiggle" are none of the proxy's settings: WIGGLE_PORT would be tcp://…
+            self.assertEqual(pod["enableServiceLinks"], False, file)
             self.assertEqual((pod["securityContext"]["runAsNonRoot"], pod["securityContext"]["runAsUser"]), (True, 65534))
             self.assertEqual(pod["securityContext"]["seccompProfile"], {"type": "RuntimeDefault"})
             self.assertEqual(container["securityContext"], {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
@@ -308,17 +343,17 @@ class Manifests(unittest.TestCase):
 
     def test_what_is_mounted_and_referred_to_is_there(self):
         page = read("docs", "deploying.md")
-        for profile, _, pod, container in self.pods():
+        for file, _, pod, container in self.workloads():
             volumes = {v["name"]: v for v in pod["volumes"]}
-            self.assertEqual(set(volumes), {m["name"] for m in container["volumeMounts"]}, profile)
+            self.assertEqual(set(volumes), {m["name"] for m in container["volumeMounts"]}, file)
             secrets = [v["secret"]["secretName"] for v in volumes.values() if "secret" in v]
             secrets += [e["valueFrom"]["secretKeyRef"]["name"] for e in container["env"] if "secretKeyRef" in e.get("valueFrom", {})]
             for secret in secrets:
                 self.assertIn("create secret generic %s " % secret, page, "how to make the Secret")
             for volume in volumes.values():
                 if "configMap" in volume:
-                    self.one(profile, "ConfigMap", volume["configMap"]["name"])
-            paths = re.findall(r"/etc/wiggle/[a-z./]+", json.dumps([self.profiles[profile]]))
+                    one(self.files["profile-b" if file == "update" else file], "ConfigMap", volume["configMap"]["name"])
+            paths = re.findall(r"/etc/wiggle/[a-z./]+", json.dumps([self.files[file]]))
             mounts = tuple(m["mountPath"] for m in container["volumeMounts"])
             self.assertEqual([p for p in paths if not p.startswith(mounts)], [], "paths outside the mounts")
 
@@ -339,6 +374,61 @@ class Manifests(unittest.TestCase):
             names = {e["name"] for e in container["env"]}
             self.assertLessEqual({"WIGGLE_NODE_NAME", "WIGGLE_JDBC_USER", "WIGGLE_JDBC_PASSWORD"}, names, profile)
             self.assertEqual(len(names & {"WIGGLE_JDBC_URL", "WIGGLE_STORAGE_TOPOLOGY"}), 1, profile)
+
+
+    def test_the_workers_file_and_time(self):
+        pod = one(self.files["worker"], "Deployment", "wiggle-worker")["spec"]["template"]["spec"]
+        container = pod["containers"][0]
+        self.assertEqual(container["command"], ["wiggle", "work", "-f", container["volumeMounts"][0]["mountPath"] + "/worker.yaml"])
+        port = next(p["port"] for p in self.one("a", "Service")["spec"]["ports"] if p["name"] == "grpc")
+        self.assertIn({"name": "WIGGLE_URL", "value": "wiggle:%d" % port}, container["env"])
+        minutes = re.search(r"^timeout: (\d+)m$", one(self.files["worker"], "ConfigMap", "wiggle-worker")["data"]["worker.yaml"], re.M)
+        self.assertGreater(pod["terminationGracePeriodSeconds"], 60 * int(minutes[1]))
+
+    def test_the_job_s_topology_is_the_proxies_(self):
+        pods = {file: pod for file, _, pod, _ in self.workloads()}
+        job, proxy = pods["update"], pods["profile-b"]
+        self.assertEqual(job["volumes"], proxy["volumes"])
+        self.assertEqual(job["containers"][0]["volumeMounts"], proxy["containers"][0]["volumeMounts"])
+        self.assertLessEqual({e["name"] for e in proxy["containers"][0]["env"]} - {"WIGGLE_NODE_NAME"},
+                             {e["name"] for e in job["containers"][0]["env"]})
+
+    def reaches(self, source, target, port, namespace=None):
+        """Whether the policies of both ends let pods with these labels, of that other namespace, reach the port."""
+        def fits(selector, labels):
+            return (all(labels.get(k) == v for k, v in selector.get("matchLabels", {}).items())
+                    and all(labels.get(e["key"]) in e["values"] for e in selector.get("matchExpressions", ())))
+
+        def lets(rules, end, labels, elsewhere):
+            return any(fits(peer.get("podSelector", {}), labels) and fits(peer.get("namespaceSelector", {}), elsewhere)
+                       and ("namespaceSelector" in peer) == bool(elsewhere)
+                       for rule in rules for peer in rule[end] if port in [p["port"] for p in rule.get("ports", [{"port": port}])])
+        elsewhere = {"kubernetes.io/metadata.name": namespace} if namespace else {}
+        specs = [policy["spec"] for policy in self.files["network"]]
+        return (all(lets(s.get("ingress", ()), "from", source, elsewhere) for s in specs if fits(s["podSelector"], target))
+                and all(lets(s["egress"], "to", target, {}) for s in specs
+                        if not namespace and "Egress" in s["policyTypes"] and fits(s["podSelector"], source)))
+
+    def test_who_reaches_whom(self):
+        labels = {file: of for file, of, _, _ in self.workloads()}
+        proxies, stranger = [labels["profile-a"], labels["profile-b"]], {"app": "shop"}
+        databases = [{"cnpg.io/cluster": name} for profile in self.profiles.values()
+                     for name in re.findall(r"jdbc:postgresql://([a-z0-9-]+)-rw:5432/", json.dumps(profile))]
+        self.assertEqual(len(databases), 3)
+        for proxy in proxies:
+            self.assertEqual([self.reaches(of, proxy, 8080) for of in (labels["worker"], {"wiggle-client": "true"}, stranger)],
+                             [True, True, False])
+            self.assertEqual([self.reaches(of, proxy, 8090) for of in (labels["worker"], stranger)], [False, False])
+            self.assertEqual([self.reaches({}, proxy, port, "monitoring") for port in PORTS], [False, True])
+            self.assertFalse(self.reaches({}, proxy, 8080, "default"))
+            self.assertFalse(self.reaches(proxy, stranger, 5432))
+        for database in databases:
+            for source, lets in ((proxies[0], True), (labels["update"], True), ({"wiggle-sql": "true"}, True), (database, True),
+                                 (labels["worker"], False), (stranger, False), ({"wiggle-client": "true"}, False)):
+                self.assertEqual(self.reaches(source, database, 5432), lets, source)
+            self.assertTrue(self.reaches({"app.kubernetes.io/name": "cloudnative-pg"}, database, 8000, "cnpg-system"))
+            self.assertFalse(self.reaches({}, database, 5432, "monitoring"))
+        self.assertFalse(any(self.reaches(of, labels["worker"], 8080) for of in (*labels.values(), stranger)))
 
 
 class Compose(unittest.TestCase):

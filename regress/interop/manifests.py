@@ -22,11 +22,10 @@ def validate(site, release, path, status=0):
     return done.stdout
 
 
-def accepted(name):
+def accepted(name, *objects):
     def check(site):
         for release in RELEASES:
-            said = validate(site, release, os.path.join(site.tree, "deploy", "kubernetes", "profile-%s.yaml" % name))
-            contains(said, "deployment/wiggle", "service/wiggle")
+            contains(validate(site, release, os.path.join(site.tree, "deploy", "kubernetes", name + ".yaml")), *objects)
     return check
 
 
@@ -38,7 +37,10 @@ def refused(site):
 
 
 CHECKS = [
-    ("kubernetes-validate: profile A", accepted("a")),
-    ("kubernetes-validate: profile B", accepted("b")),
+    ("kubernetes-validate: profile A", accepted("profile-a", "deployment/wiggle", "service/wiggle")),
+    ("kubernetes-validate: profile B", accepted("profile-b", "deployment/wiggle", "service/wiggle")),
+    ("kubernetes-validate: workers", accepted("worker", "configmap/wiggle-worker", "deployment/wiggle-worker")),
+    ("kubernetes-validate: the Job that updates", accepted("update", "job/wiggle-update")),
+    ("kubernetes-validate: network policies", accepted("network", "networkpolicy/wiggle", "networkpolicy/wiggle-db", "networkpolicy/wiggle-worker")),
     ("kubernetes-validate: one that is wrong is refused", refused),
 ]
