@@ -47,6 +47,28 @@ def one(documents, kind, name):
     return found[0]
 
 
+def dead_links(folder, within):
+    """Relative links of the pages in a folder to what is not there, or not below within, and to headings that are not."""
+    def text(path):
+        with open(path, encoding="utf-8") as f:
+            return re.sub(r"^```.*?^```", "", f.read(), flags=re.M | re.S)
+
+    def anchors(path):
+        return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in re.findall(r"^#+ (.+)$", text(path), re.M)}
+    dead, pages = [], sorted(glob.glob(os.path.join(folder, "*.md")))
+    assert pages, folder
+    for page in pages:
+        for link in re.findall(r"\]\(([^)\s]+)\)", text(page)):
+            if re.match(r"[a-z]+:", link):
+                continue
+            path, _, anchor = link.partition("#")
+            target = os.path.normpath(os.path.join(folder, path)) if path else page
+            if (os.path.relpath(target, within).startswith("..") or not os.path.exists(target)
+                    or anchor and anchor not in anchors(target)):
+                dead.append("%s: %s" % (os.path.basename(page), link))
+    return dead
+
+
 VERSION = run("wiggle-proxy", "--version").split()[1]
 HELP = run("wiggle-proxy", "--help")
 
@@ -107,6 +129,13 @@ class Packages(unittest.TestCase):
             for package in re.findall(r"(?:^|, )([a-z0-9.+-]+)", self.field(name, "Depends")):
                 self.assertIn("installed", run("dpkg-query", "-W", "-f", "${Status}", package), "%s needs %s" % (name, package))
 
+    def test_what_their_pages_refer_to_is_beside_them(self):
+        for name in PACKAGES:
+            folder = os.path.join(self.prefix, "usr", "share", "doc", name)
+            self.assertEqual(dead_links(folder, folder), [], name)
+            for file in ("deploying.md", "sql.md", "wiggle.proto", "examples/order.yaml", "examples/deploy/kubernetes/profile-a.yaml"):
+                self.assertTrue(os.path.exists(os.path.join(folder, file)), "%s has no %s" % (name, file))
+
     def update_as_the_job_does(self, cluster):
         """deploy/kubernetes/update.yaml, on a database without the extension."""
         container = one(manifests("update"), "Job", "wiggle-update")["spec"]["template"]["spec"]["containers"][0]
@@ -126,7 +155,7 @@ class Packages(unittest.TestCase):
         self.assertEqual(os.readlink("/proc/%d/exe" % proxy.process.pid), os.path.join(self.prefix, "usr", "bin", "wiggle-proxy"))
         self.assertIn(VERSION, cluster.psql("select wiggle.version()"))
         wiggle = ("wiggle", "--server", proxy.address)
-        examples = os.path.join(TREE, "examples")
+        examples = os.path.join(self.prefix, "usr", "share", "doc", "wiggle-cli", "examples")
         run(*wiggle, "register", os.path.join(examples, "order.yaml"))
         of_pods = os.path.join(AREA, "worker.yaml")
         with open(of_pods, "w", encoding="utf-8") as f:
@@ -475,6 +504,9 @@ class Compose(unittest.TestCase):
 
 
 class Page(unittest.TestCase):
+    def test_what_the_pages_refer_to_is_there(self):
+        self.assertEqual(dead_links(os.path.join(TREE, "docs"), TREE), [])
+
     def test_every_test_that_the_mapping_names_exists(self):
         """docs/seeds*.md: `test_name` or `Class.test_name`, and files by their path."""
         sources = "".join(read(os.path.relpath(path, TREE)) for path in glob.glob(
