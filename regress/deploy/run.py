@@ -207,6 +207,7 @@ class Units(unittest.TestCase):
             unit, files = self.unit(name), run("dpkg-deb", "-c", PACKAGES[package])
             self.assertIn("." + unit["ExecStart"][0].split()[0] + "\n", files)
             self.assertIn("/lib/systemd/system/" + name + "\n", files)
+            self.assertIn("." + unit["Documentation"][0].removeprefix("file://") + "\n", files)
         self.assertIn("./etc/wiggle/proxy.env\n", run("dpkg-deb", "-c", PACKAGES["wiggle-proxy"]))
         self.assertEqual(self.unit("wiggle-proxy.service")["EnvironmentFile"], ["/etc/wiggle/proxy.env"])
 
