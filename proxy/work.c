@@ -83,7 +83,10 @@ decide(void)
 	}
 }
 
-/* Home must have said what time it is (who only sets up never asks): by the generation of its own clock a server would mint on other shards. */
+/*
+ * Home must have said what time it is: by the generation of its own clock a server would
+ * mint on other shards. Who only sets up mints nothing, and never asks.
+ */
 static void
 decide_when_all_are_heard(void)
 {
