@@ -19,6 +19,7 @@ EXPLAINED = {
     ("http2/5.1.1", "numerically smaller than previous"): CLOSED,
     ("http2/5.1.2", "concurrent stream limit to be exceeded"):
         "each of the streams is answered at once, so that never more than the limit are open",
+    ("http2/6.9.1", "above 2^31-1 on a stream"): ANSWERED,
     ("http2/8.1", "second HEADERS frame without the END_STREAM"): ANSWERED,
     ("http2/8.1.2.1", "pseudo-header field as trailers"): ANSWERED,
     ("http2/8.1.2.6", "the multiple DATA frames"): ANSWERED,
