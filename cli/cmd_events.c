@@ -12,7 +12,7 @@
 #include "show.h"
 
 #define DEFAULT_MAX		100
-#define MAX_BATCH		500
+#define MAX_BATCH		1000	/* as many as the server gives in one answer */
 #define FOLLOW_WAIT_MS	15000
 #define FOLLOW_TIMEOUT_MS (FOLLOW_WAIT_MS + 15000)
 #define ERROR_PAUSE_MS	2000
@@ -37,9 +37,10 @@ const struct command command_events = {
 	"The server keeps a place in the feed for each consumer's name. Reading does not move\n"
 	"it, acknowledging does: with --ack or --follow, after the entries have been printed.\n"
 	"Whatever was printed and not yet acknowledged when this command dies is printed again\n"
-	"by the next one, so nothing is lost. Entries that some consumer has not acknowledged\n"
-	"are not cleared away: do not leave names behind, remove them with --forget when nobody\n"
-	"reads in their name any more.\n"
+	"by the next one, so nothing is lost. Without them one answer of the server is shown:\n"
+	"the oldest entries, up to 1000 and to 4 MB of them. Entries that some consumer has not\n"
+	"acknowledged are not cleared away: do not leave names behind, remove them with --forget\n"
+	"when nobody reads in their name any more.\n"
 	"\n"
 	"--from counts when the name is new; N is an entry's number on a server with one shard.\n"
 	"\n"
@@ -284,5 +285,8 @@ run_events(struct session *session, const struct arguments *args)
 	if (!take_from(args, &reading.start_from, &err) ||
 		!options_number(args, "max", 1, INT64_MAX, &reading.left, &err))
 		return complain(EXIT_USAGE, NULL, &err);
+	if (!reading.ack && reading.left > MAX_BATCH)
+		return complain_text(EXIT_USAGE, "--max over %d needs --ack or --follow: without them there is one answer of "
+							 "the server, and the next one would begin at the same place", MAX_BATCH);
 	return read_events(session, &reading);
 }

@@ -12,7 +12,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 AREA = os.path.abspath(sys.argv[1])
-sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "scripts"), os.path.join(AREA, "gen")]
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "scripts")]
 
 import grpc    # noqa: E402
 from google.protobuf import json_format, struct_pb2    # noqa: E402

@@ -152,9 +152,27 @@ class Events(CommandTest):
     def test_from_the_start(self):
         name = self.register({"sleep": "1ms"})
         instance = self.prints("start", name, "--wait")["id"]
+        consumer, seen = fresh_name("consumer"), []
+
+        def both():
+            seen.extend(self.lines("--consumer", consumer, "--from", "start", "--ack", "--max", "100000"))
+            return self.of(seen, instance) == ["wf.started", "wf.completed"]
+        wait_for(both, 60, "the events from the start")
+
+    def test_more_than_one_answer_holds(self):
         consumer = fresh_name("consumer")
-        wait_for(lambda: len(self.of(self.lines("--consumer", consumer, "--from", "start", "--max", "100000"),
-                                     instance)) == 2, 60, "the events from the start")
+        self.lines("--consumer", consumer)
+        name = self.register({"sleep": "1ms"})
+        world.shards[0].psql("select count(wiggle.start(:'name')) from generate_series(1, 600)", name=name)
+        wait_for(lambda: len(self.lines("--consumer", consumer, "--max", "1000")) == 1000, 60, "a full answer")
+        self.assertIn("--max over 1000 needs --ack or --follow",
+                      self.ends(2, "events", "--consumer", consumer, "--max", "1001").stderr)
+        seen = set()
+
+        def all_of_them():
+            seen.update(event["cursor"] for event in self.lines("--consumer", consumer, "--max", "1200", "--ack"))
+            return len(seen) == 1200
+        wait_for(all_of_them, 60, "twelve hundred entries")
 
     def test_text(self):
         consumer = fresh_name("consumer")

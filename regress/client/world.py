@@ -1,9 +1,10 @@
-"""The shards and the proxies that client tests share.
+"""The shards and the proxies that the tests of one module share.
 
 `proxy` has two shards and places instances on both. `away` has the same two and
 places every instance on the one that is not home. `single` has `lone` alone.
 """
 import os
+import shutil
 
 from harness import Cluster, Proxy, topology
 
@@ -23,6 +24,7 @@ def make_shard(name, *settings, **more):
 def start(area):
     global AREA, lone, proxy, away, single
     AREA = area
+    os.makedirs(AREA, exist_ok=True)
     shards.extend(make_shard("shard%d" % i) for i in (0, 1))
     lone = make_shard("lone")
     proxy = Proxy(AREA, topology(*shards)).start()
@@ -32,7 +34,8 @@ def start(area):
 
 
 def stop():
-    """Stop everything; the first of the shared proxies' exit statuses that is not 0."""
+    """Stop everything, and keep the logs alone; the first of the proxies' exit statuses that is not 0."""
+    global lone, proxy, away, single
     status = 0
     for server in (single, away, proxy):
         if server is not None:
@@ -40,4 +43,7 @@ def stop():
     for shard in shards + [lone]:
         if shard is not None:
             shard.stop()
+            shutil.rmtree(shard.data)
+    del shards[:]
+    lone = proxy = away = single = None
     return status
