@@ -57,7 +57,7 @@ def alive(pid):
     try:
         with open("/proc/%d/stat" % pid, encoding="ascii", errors="replace") as f:
             return f.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):    # it may end between open and read
         return False
 
 
