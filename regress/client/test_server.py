@@ -83,15 +83,6 @@ class Starting(ClientTest):
     def test_two_storages_are_refused(self):
         self.ends(topology(*world.shards), "WIGGLE_JDBC_URL", WIGGLE_JDBC_URL="jdbc:postgresql://127.0.0.1:1/wiggle")
 
-    def test_a_database_that_bears_another_shards_id_is_refused(self):
-        swapped = topology(*reversed(world.shards))
-        proxy = Proxy(world.AREA, swapped, name="swapped")
-        proxy.start(wait=False)
-        self.addCleanup(proxy.kill)
-        self.addCleanup(lambda: os.path.exists(proxy.log_path))
-        wait_for(lambda: "shard" in proxy.log() and (proxy.process.poll() is not None or not proxy.ready()), 60)
-        self.assertFalse(proxy.ready())
-
     def test_one_database_by_its_url_alone(self):
         name = "single%d" % os.getpid()
         world.shards[0].psql("create database %s" % name, "postgres")
