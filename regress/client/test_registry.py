@@ -126,7 +126,7 @@ class Registry(Databases):
         self.shard.psql("drop extension wiggle")
         self.refuses(down, "shard 0: created the extension wiggle",
                      "shard 2 (%s) was not set up: " % self.place("missing"), 'database "missing" does not exist',
-                     "shard 3 (127.0.0.1:1/wiggle) was not set up: ", "2 of 4 shards could not be set up", **dict(only, WIGGLE_STARTUP_TIMEOUT_MILLIS=1000))
+                     "shard 3 (127.0.0.1:1/wiggle) was not set up: ", "2 of 4 shards could not be set up", **dict(only, WIGGLE_STARTUP_TIMEOUT_MILLIS=8000))
 
     def test_databases_that_were_swapped_are_both_named(self):
         self.serves(self.document("wiggle", "other"))

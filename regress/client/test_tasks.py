@@ -294,7 +294,7 @@ class Leases(ClientTest):
         instance, witness = self.client.start(name), self.client.start(name)
         claims = {}
         for _ in range(2):
-            task = self.client.poll_one(name, lease_millis=3000)
+            task = self.client.poll_one(name, lease_millis=8000)
             claims[task.instance_id] = task
         if claims[witness].lease_expires_at < claims[instance].lease_expires_at:
             instance, witness = witness, instance

@@ -221,7 +221,7 @@ class GrowAndShrink(ReloadTest):
         load.go_on()
 
         # 3. weight, from a time on
-        begins = home_time(home, 6)
+        begins = home_time(home, 15)
         document = copy.deepcopy(document)
         document["generations"].append(generation(2, begins, s0=1, s1=1, s2=2))
         self.roll_out(document, *proxies)
@@ -238,7 +238,7 @@ class GrowAndShrink(ReloadTest):
         load.go_on()
 
         # shard 1 goes: first by a generation without it, and not before
-        begins = home_time(home, 6)
+        begins = home_time(home, 15)
         document = copy.deepcopy(document)
         document["generations"].append(generation(3, begins, s0=1, s2=2))
         self.roll_out(document, *proxies)
@@ -434,7 +434,7 @@ class Noticed(ReloadTest):
         clients = [self.connect(proxy) for proxy in proxies]
         name = fresh_name("skewed")
         clients[0].register(flow(name, "a"))
-        begins = home_time(shards[0], 8)
+        begins = home_time(shards[0], 15)
         document = copy.deepcopy(document)
         document["generations"].append(generation(2, begins, s0=0, s1=1))
         self.roll_out(document, *proxies)

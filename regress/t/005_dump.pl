@@ -15,16 +15,16 @@ my $dump = "$PostgreSQL::Test::Utils::tmp_check/wiggle.dump";
 
 wiggle_database($node, 'source');
 register_flow($node, 'source',
-	'{"workflow":"rest","version":1,"steps":[{"sleep":"1s"},{"task":"after"}]}');
+	'{"workflow":"rest","version":1,"steps":[{"sleep":"10s"},{"task":"after"}]}');
 register_flow($node, 'source',
-	'{"workflow":"again","version":1,"steps":[{"task":"x","retry":{"max":5,"backoff":"1s"}}]}');
+	'{"workflow":"again","version":1,"steps":[{"task":"x","retry":{"max":5,"backoff":"10s"}}]}');
 start_work($node, 'source', 'rest', 5);
 start_work($node, 'source', 'again', 4);
 
 # One parked retry, one lease that runs out, two that stay ready.
 my ($task, $owner) = poll_one($node, 'source', queue => 'again');
 $node->safe_psql('source', "select wiggle.fail('$task', '$owner', 'not yet')");
-my ($leased) = poll_one($node, 'source', queue => 'again', lease => '1s');
+my ($leased) = poll_one($node, 'source', queue => 'again', lease => '10s');
 
 $node->command_ok([ 'pg_dump', '-Fc', '-f', $dump, '-d', $node->connstr('source') ], 'dump');
 

@@ -15,7 +15,7 @@ my $to = wiggle_cluster('to', init => { allows_streaming => 'logical' });
 wiggle_database($_, 'app') for $from, $to;
 ok(wait_until('a clock worker', sub { clock_worker_pid($to, 'app') }), 'the later copy has a clock worker');
 $from->safe_psql('app', 'select wiggle.shard_claim(3)');
-register_flow($from, 'app', '{"workflow":"nap","version":1,"steps":[{"sleep":"2s"},{"task":"after"}]}');
+register_flow($from, 'app', '{"workflow":"nap","version":1,"steps":[{"sleep":"10s"},{"task":"after"}]}');
 register_flow($from, 'app', '{"workflow":"two","version":1,"steps":[{"task":"a"},{"task":"b"}]}');
 my ($first) = start_work($from, 'app', 'two', 1);
 
@@ -33,9 +33,9 @@ work_through($from, 'app', 60);
 # What comes due when the original is gone.
 my ($nap) = start_work($from, 'app', 'nap', 1);
 my ($leased) = start_work($from, 'app', 'two', 1);
-($task) = poll_one($from, 'app', queue => 'two', lease => '2 s');
+($task) = poll_one($from, 'app', queue => 'two', lease => '10 s');
 $from->safe_psql('app', q{select wiggle.schedule('two', every => '1 h')});
-$from->safe_psql('app', q{update wiggle.wf_schedule set next_fire_at = now() + interval '2 s'});
+$from->safe_psql('app', q{update wiggle.wf_schedule set next_fire_at = now() + interval '10 s'});
 my $state = q{select (select count(*) from wf_timer), (select count(*) from wf_lease), (select count(*) from wf_ready),
 	(select count(*) from wf_instance), (select max(seq) from wf_event)};
 my $before = $from->safe_psql('app', $state);
