@@ -7,6 +7,9 @@ dir=$1
 mkdir -p "$dir"
 chmod 755 "$dir"
 
+# A registry that hangs costs this much altogether.
+until=$(($(date +%s) + 720))
+
 # attempt NAME COMMAND...: once; a reason from an earlier time is not kept.
 attempt() {
 	_name=$1
@@ -14,11 +17,13 @@ attempt() {
 	rm -f "$dir/$_name.why"
 	[ ! -e "$dir/$_name" ] || return 0
 	_rc=0
-	timeout 900 "$@" > "$dir/log" 2>&1 || _rc=$?
+	_left=$((until - $(date +%s)))
+	[ "$_left" -ge 20 ] || _left=20
+	timeout "$_left" "$@" > "$dir/log" 2>&1 || _rc=$?
 	[ "$_rc" -ne 0 ] || return 0
 	# Half of a folder would be taken for the whole the next time.
 	rm -rf "${dir:?}/$_name"
-	[ "$_rc" -ne 124 ] || echo "it was not installed within 15 minutes" >> "$dir/log"
+	[ "$_rc" -ne 124 ] || echo "it was not installed within $_left s" >> "$dir/log"
 	tail -n 1 "$dir/log" | grep . > "$dir/$_name.why" || echo "it could not be installed" > "$dir/$_name.why"
 }
 
