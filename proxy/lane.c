@@ -261,6 +261,7 @@ silent(struct deadline *deadline)
 {
 	struct lane *lane = deadline_owner(deadline, struct lane, silence);
 
+	link_next_host(&lane->link);
 	link_break(&lane->link, "the database has not answered for 30 s");
 }
 

@@ -18,7 +18,7 @@
 #include "log.h"
 #include "target.h"
 
-/* Of what libpq says of several hosts the last ones matter as well. */
+/* What is said of several places is told together. */
 #define REASON_BYTES		512
 
 #define BACKOFF_FIRST_MS	100
@@ -27,17 +27,25 @@
 /* A session that broke sooner than this counts as a failed attempt. */
 #define STEADY_MS			5000
 
-/* Names being resolved for one attempt. link is NULL when the attempt was given up. */
-struct resolution
+/*
+ * One attempt: all names are resolved, then one place is tried after the other, each for
+ * as long as the setting says. libpq could be given them all, but would not leave one that
+ * is silent.
+ */
+struct attempt
 {
-	struct link *link;
+	struct link *link;			/* NULL when it was given up */
+	uint64_t	since;
 	uv_getaddrinfo_t request;
-	struct target_list list;
-	int			host;			/* the next one to look at */
 	bool		busy;
+	int			host;			/* the next one to resolve */
+	struct target_list list;
+	int			at;				/* the place that is tried, in one round or two */
+	char		sqlstate[6];	/* the last that a place gave */
+	char		why[REASON_BYTES];	/* what the places before it said */
 };
 
-static void resolve_next(struct resolution *resolution);
+static void resolve_next(struct attempt *attempt);
 static void link_step(struct link *link);
 
 static void
@@ -59,31 +67,46 @@ close_watch(struct link *link)
 	link->events = 0;
 }
 
-/* Free everything of the current attempt or session. */
 static void
-close_session(struct link *link)
+close_conn(struct link *link)
 {
 	deadline_clear(&link->timer);
-	if (link->resolution != NULL)
-	{
-		struct resolution *resolution = link->resolution;
-
-		link->resolution = NULL;
-		resolution->link = NULL;
-		if (resolution->busy)
-			uv_cancel((uv_req_t *) &resolution->request);
-		else
-		{
-			target_list_free(&resolution->list);
-			free(resolution);
-		}
-	}
 	close_watch(link);
 	if (link->conn != NULL)
 	{
 		PQfinish(link->conn);
 		link->conn = NULL;
 	}
+}
+
+static void
+free_attempt(struct attempt *attempt)
+{
+	target_list_free(&attempt->list);
+	free(attempt);
+}
+
+static void
+forget_attempt(struct link *link)
+{
+	struct attempt *attempt = link->attempt;
+
+	link->attempt = NULL;
+	if (attempt == NULL)
+		return;
+	attempt->link = NULL;
+	if (attempt->busy)
+		uv_cancel((uv_req_t *) &attempt->request);
+	else
+		free_attempt(attempt);
+}
+
+/* Free everything of the current attempt or session. */
+static void
+close_session(struct link *link)
+{
+	close_conn(link);
+	forget_attempt(link);
 }
 
 static uint64_t
@@ -99,22 +122,26 @@ backoff_ms(unsigned attempts)
 }
 
 static void
-attempt(struct deadline *timer)
+begin_attempt(struct deadline *timer)
 {
 	struct link *link = deadline_owner(timer, struct link, timer);
-	struct resolution *resolution = xcalloc(1, sizeof(*resolution));
+	struct attempt *attempt = xcalloc(1, sizeof(*attempt));
 
 	link->state = LINK_RESOLVING;
-	link->resolution = resolution;
-	resolution->link = link;
-	resolve_next(resolution);
+	link->attempt = attempt;
+	attempt->link = link;
+	attempt->since = loop_now();
+	resolve_next(attempt);
 }
 
+/* The pause counts from a moment: who has waited for a silent place has had it. */
 static void
-schedule_attempt(struct link *link)
+schedule_attempt(struct link *link, uint64_t since)
 {
+	uint64_t	when = since + backoff_ms(link->attempts);
+
 	link->state = LINK_WAITING;
-	deadline_set(&link->timer, loop_now() + backoff_ms(link->attempts), attempt);
+	deadline_set(&link->timer, when > loop_now() ? when : loop_now(), begin_attempt);
 }
 
 /* An attempt that never came up ends here. */
@@ -122,21 +149,16 @@ static void
 attempt_failed(struct link *link, const char *sqlstate, const char *why)
 {
 	char		reason[REASON_BYTES];
+	char		state[sizeof(link->attempt->sqlstate)];
+	uint64_t	since = link->attempt->since;
 
 	snprintf(reason, sizeof(reason), "%s", why);
+	snprintf(state, sizeof(state), "%s", sqlstate);
 	close_session(link);
 	link->attempts++;
-	schedule_attempt(link);
+	schedule_attempt(link, since);
 	if (link->ops->failed != NULL)
-		link->ops->failed(link, sqlstate, reason);
-}
-
-static void
-attempt_timed_out(struct deadline *timer)
-{
-	struct link *link = deadline_owner(timer, struct link, timer);
-
-	attempt_failed(link, "", "timed out while connecting");
+		link->ops->failed(link, state, reason);
 }
 
 /* libpq's message, which ends with newlines and may have several lines. */
@@ -217,53 +239,104 @@ ignore_notice(void *arg, const PGresult *result)
 	(void) result;
 }
 
-/* The host that a resolution stands at, NULL behind the last. */
-static const struct target_host *
-current_host(const struct resolution *resolution)
+/* Where a standby is preferred, the first round over several places wants one. */
+static int
+rounds(const struct link *link)
 {
-	const struct link *link = resolution->link;
-	int			n = link->one_host ? 1 : link->target->nhosts;
+	return link->target->kind == SESSION_ANY && link->attempt->list.n > 1 ? 2 : 1;
+}
 
-	return resolution->host < n
-		? &link->target->hosts[(link->first + resolution->host) % link->target->nhosts] : NULL;
+static const char *
+server_wanted(const struct link *link)
+{
+	if (link->target->kind == SESSION_WRITES)
+		return "read-write";
+	return link->attempt->at < link->attempt->list.n * (rounds(link) - 1) ? "standby" : "any";
+}
+
+const struct target_place *
+link_place(const struct link *link)
+{
+	const struct attempt *attempt = link->attempt;
+
+	return attempt != NULL && attempt->list.n > 0 ? &attempt->list.places[attempt->at % attempt->list.n] : NULL;
+}
+
+static void connect_now(struct link *link);
+
+static void
+connect_next(struct deadline *timer)
+{
+	connect_now(deadline_owner(timer, struct link, timer));
+}
+
+/* The attempt goes on with the next place, or ends. */
+static void
+place_failed(struct link *link, const char *sqlstate, const char *why)
+{
+	struct attempt *attempt = link->attempt;
+	size_t		used = strlen(attempt->why);
+
+	snprintf(attempt->why + used, sizeof(attempt->why) - used, "%s%s", used > 0 ? "; " : "", why);
+	if (*sqlstate != '\0')
+		snprintf(attempt->sqlstate, sizeof(attempt->sqlstate), "%s", sqlstate);
+	close_conn(link);
+	if (++attempt->at >= attempt->list.n * rounds(link))
+	{
+		attempt_failed(link, attempt->sqlstate, attempt->why);
+		return;
+	}
+	/* the second round comes last to what was silent in the first */
+	if (attempt->at == attempt->list.n)
+		target_list_sort(link->target, &attempt->list);
+	link->state = LINK_CONNECTING;
+	deadline_set(&link->timer, loop_now(), connect_next);
 }
 
 static void
-connect_now(struct link *link, struct target_list *list)
+place_timed_out(struct deadline *timer)
 {
-	link->conn = target_connect(link->target, list, link->purpose);
-	target_list_free(list);
-	if (link->conn == NULL)
+	struct link *link = deadline_owner(timer, struct link, timer);
+	const struct target_place *place = link_place(link);
+	const char *name = place->host->name;
+	bool		resolved_to = *place->address != '\0' && strcmp(name, place->address) != 0;
+	char		why[REASON_BYTES];
+
+	snprintf(why, sizeof(why), "connection to server at \"%s\"%s%s%s, port %s, timed out", name, resolved_to ? " (" : "",
+			 resolved_to ? place->address : "", resolved_to ? ")" : "", *place->host->port ? place->host->port : "5432");
+	target_defer(link->target, place);
+	place_failed(link, "", why);
+}
+
+static void
+connect_now(struct link *link)
+{
+	link->conn = target_connect(link->target, link_place(link), server_wanted(link), link->purpose);
+	if (link->conn == NULL || PQstatus(link->conn) == CONNECTION_BAD)
 	{
-		attempt_failed(link, "", "out of memory");
-		return;
-	}
-	if (PQstatus(link->conn) == CONNECTION_BAD)
-	{
-		attempt_failed(link, "", conn_error(link->conn));
+		place_failed(link, "", link->conn == NULL ? "out of memory" : conn_error(link->conn));
 		return;
 	}
 	PQsetNoticeReceiver(link->conn, ignore_notice, NULL);
 	link->state = LINK_CONNECTING;
-	deadline_set(&link->timer, loop_now() + (uint64_t) config.connect_timeout_ms, attempt_timed_out);
+	deadline_set(&link->timer, loop_now() + (uint64_t) config.connect_timeout_ms, place_timed_out);
 	watch(link, UV_WRITABLE);
 }
 
 static void
 resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *addresses)
 {
-	struct resolution *resolution = request->data;
+	struct attempt *attempt = request->data;
 	const struct target_host *host;
 
-	resolution->busy = false;
-	if (resolution->link == NULL)
+	attempt->busy = false;
+	if (attempt->link == NULL)
 	{
 		uv_freeaddrinfo(addresses);
-		target_list_free(&resolution->list);
-		free(resolution);
+		free_attempt(attempt);
 		return;
 	}
-	host = current_host(resolution);
+	host = &attempt->link->target->hosts[attempt->host];
 	if (status != 0)
 		log_debug("link", "cannot resolve %s: %s", host->name, uv_strerror(status));
 	for (struct addrinfo *a = status == 0 ? addresses : NULL; a != NULL; a = a->ai_next)
@@ -271,43 +344,43 @@ resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *addresses)
 		char		text[NI_MAXHOST];
 
 		if (getnameinfo(a->ai_addr, a->ai_addrlen, text, sizeof(text), NULL, 0, NI_NUMERICHOST) == 0)
-			target_list_add(&resolution->list, host, text);
+			target_list_add(&attempt->list, host, text);
 	}
 	uv_freeaddrinfo(addresses);
-	resolution->host++;
-	resolve_next(resolution);
+	attempt->host++;
+	resolve_next(attempt);
 }
 
 static void
-resolve_next(struct resolution *resolution)
+resolve_next(struct attempt *attempt)
 {
-	struct link *link = resolution->link;
-	const struct target_host *host;
-	struct target_list list;
+	struct link *link = attempt->link;
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_family = AF_UNSPEC};
 
-	for (; (host = current_host(resolution)) != NULL; resolution->host++)
+	for (; attempt->host < link->target->nhosts; attempt->host++)
 	{
+		const struct target_host *host = &link->target->hosts[attempt->host];
+
+		if (link->only >= 0 && link->only != attempt->host)
+			continue;
 		if (!host->resolve)
 		{
-			target_list_add(&resolution->list, host, host->address);
+			target_list_add(&attempt->list, host, host->address);
 			continue;
 		}
-		resolution->request.data = resolution;
-		resolution->busy = uv_getaddrinfo(loop_get(), &resolution->request, resolved, host->name, NULL,
-										  &hints) == 0;
-		if (resolution->busy)
+		attempt->request.data = attempt;
+		attempt->busy = uv_getaddrinfo(loop_get(), &attempt->request, resolved, host->name, NULL, &hints) == 0;
+		if (attempt->busy)
 			return;
 	}
-	list = resolution->list;
-	link->resolution = NULL;
-	free(resolution);
-	if (list.n > 0)
-		connect_now(link, &list);
+	if (attempt->list.n == 0)
+		attempt_failed(link, "", "the host name cannot be resolved");
+	else if (attempt->list.n < link->fewest)
+		attempt_failed(link, "", "there is no choice");
 	else
 	{
-		target_list_free(&list);
-		attempt_failed(link, "", "the host name cannot be resolved");
+		target_list_sort(link->target, &attempt->list);
+		connect_now(link);
 	}
 }
 
@@ -317,6 +390,7 @@ came_up(struct link *link)
 	deadline_clear(&link->timer);
 	link->state = LINK_UP;
 	link->up_since = loop_now();
+	target_prefer(link->target, link_place(link));
 	PQsetnonblocking(link->conn, 1);
 	watch(link, UV_READABLE);
 	link->ops->up(link);
@@ -340,7 +414,7 @@ step_connecting(struct link *link)
 	}
 	if (status != PGRES_POLLING_OK)
 	{
-		attempt_failed(link, "", conn_error(link->conn));
+		place_failed(link, "", conn_error(link->conn));
 		return;
 	}
 	if (link->ops->greet == NULL)
@@ -352,7 +426,7 @@ step_connecting(struct link *link)
 	PQsetnonblocking(link->conn, 1);
 	if (!link->ops->greet(link))
 	{
-		attempt_failed(link, "", conn_error(link->conn));
+		place_failed(link, "", conn_error(link->conn));
 		return;
 	}
 	link_flush(link);
@@ -392,7 +466,7 @@ step_greeting(struct link *link)
 			if (accepted)
 				came_up(link);
 			else
-				attempt_failed(link, "", conn_error(link->conn));
+				place_failed(link, "", conn_error(link->conn));
 			return;
 		}
 		if (PQresultStatus(result) == PGRES_TUPLES_OK && greeted(link, result, &err))
@@ -412,7 +486,7 @@ step_greeting(struct link *link)
 
 			snprintf(state, sizeof(state), "%s", sqlstate ? sqlstate : "");
 			PQclear(result);
-			attempt_failed(link, state, err.message);
+			place_failed(link, state, err.message);
 		}
 		return;
 	}
@@ -438,7 +512,7 @@ link_step(struct link *link)
 	{
 		if (link->state == LINK_GREETING)
 		{
-			attempt_failed(link, "", conn_error(link->conn));
+			place_failed(link, "", conn_error(link->conn));
 			return;
 		}
 
@@ -474,6 +548,7 @@ link_init(struct link *link, const struct link_ops *ops, const struct target *ta
 	link->purpose = purpose;
 	link->owner = owner;
 	link->fd = -1;
+	link->only = -1;
 	link->state = LINK_STOPPED;
 }
 
@@ -483,25 +558,27 @@ link_start(struct link *link)
 	if (link->state != LINK_STOPPED)
 		return;
 	link->attempts = 0;
-	schedule_attempt(link);
+	schedule_attempt(link, loop_now());
 }
 
 void
 link_aim(struct link *link, const struct target *target)
 {
 	link->target = target;
+	if (link->state == LINK_UP)
+		forget_attempt(link);
 	if (link->state == LINK_STOPPED || link->state == LINK_UP)
 		return;
 	close_session(link);
 	link->attempts = 0;
-	schedule_attempt(link);
+	schedule_attempt(link, loop_now());
 }
 
 void
 link_hurry(struct link *link)
 {
 	if (link->state == LINK_WAITING)
-		deadline_set(&link->timer, loop_now(), attempt);
+		deadline_set(&link->timer, loop_now(), begin_attempt);
 }
 
 void
@@ -514,8 +591,8 @@ link_stop(struct link *link)
 void
 link_next_host(struct link *link)
 {
-	if (!link->one_host)
-		link->first = (link->first + 1) % link->target->nhosts;
+	if (link_place(link) != NULL)
+		target_defer(link->target, link_place(link));
 }
 
 void
@@ -541,13 +618,14 @@ link_break(struct link *link, const char *why)
 	if (link->state == LINK_STOPPED || link->state == LINK_WAITING)
 		return;
 	snprintf(reason, sizeof(reason), "%s", why);
-	if (!was_up)
-	{
+	if (link->state == LINK_RESOLVING)
 		attempt_failed(link, "", reason);
+	else if (!was_up)
+		place_failed(link, "", reason);
+	if (!was_up)
 		return;
-	}
 	close_session(link);
 	link->attempts = loop_now() - link->up_since >= STEADY_MS ? 0 : link->attempts + 1;
-	schedule_attempt(link);
+	schedule_attempt(link, loop_now());
 	link->ops->down(link, reason);
 }

@@ -56,8 +56,8 @@ struct link_ops
 	/*
 	 * The statement (text parameters, one row with the column LINK_BACKEND) that a new
 	 * session runs first, and the judge of its row; NULL: none, up at once. False with *err
-	 * refuses the connection, which is tried again later, beginning with another host if there
-	 * is one. One that a pooler stands in is refused before the judge is asked.
+	 * refuses the connection: the attempt goes on with the next place, and later ones come to this
+	 * one last. One that a pooler stands in is refused before the judge is asked.
 	 */
 	bool		(*greet) (struct link *link);
 	bool		(*greeted) (struct link *link, const PGresult *result, struct wig_error *err);
@@ -71,7 +71,7 @@ struct link_ops
 	/* It was up and is gone, `conn` included; why is for the log. */
 	void		(*down) (struct link *link, const char *why);
 
-	/* An attempt failed; sqlstate is "" when the server gave none. */
+	/* An attempt failed at every place; sqlstate is "" when no server gave one. */
 	void		(*failed) (struct link *link, const char *sqlstate, const char *why);
 };
 
@@ -84,16 +84,16 @@ struct link
 	enum link_state state;
 	PGconn	   *conn;			/* NULL unless connecting, greeting or up */
 	unsigned	attempts;		/* failed since it was last up for a while */
-	int			first;			/* the target's host that an attempt begins with */
-	bool		one_host;		/* and which is the only one */
+	int			only;			/* of the target's hosts, -1 = all of them */
+	int			fewest;			/* an attempt at fewer places than these fails at once */
 
 	/* the link's own */
+	struct attempt *attempt;	/* the one under way or that came up; NULL = none, or at a former target */
 	uv_poll_t  *watch;
 	int			fd;
 	int			events;
 	uint64_t	up_since;
 	struct deadline timer;
-	struct resolution *resolution;
 };
 
 /* The column that holds pg_backend_pid(). */
@@ -134,8 +134,12 @@ extern void link_flush(struct link *link);
  */
 extern void link_break(struct link *link, const char *why);
 
-/* The host it is connected to will not do: the next attempt begins one further. */
+/* The place it is connected to will not do: attempts at the target come to it last. */
 extern void link_next_host(struct link *link);
+
+/* And the place where it stands, within greeted() or while it is up; NULL when the target is another by now. */
+struct target_place;
+extern const struct target_place *link_place(const struct link *link);
 
 static inline bool
 link_up(const struct link *link)

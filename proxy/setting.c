@@ -84,7 +84,7 @@ const struct setting settings[] = {
 	CHOICE("migrate-only", migrate_only, MIGRATE_ONLY_FALSE, no_or_yes,
 		   "set every shard up, serve nothing and end: with status 0 when all are, else 1 and the others are named"),
 	NUMBER("connect-timeout-millis", connect_timeout_ms, 5000, 100, 600000, "ms",
-		   "for one attempt to connect to a database"),
+		   "for connecting to one server of a database: one that is silent is passed over then"),
 	NUMBER("statement-timeout-millis", statement_timeout_ms, 30000, 100, 3600000, "ms",
 		   "for reads and registrations"),
 	NUMBER("startup-timeout-millis", startup_timeout_ms, 10000, 0, 3600000, "ms",

@@ -42,7 +42,7 @@ struct setup
 	bool		library_is_old; /* and does not run yet */
 	bool		waits;			/* for home, to change what nobody has used yet */
 	struct deadline timer;		/* the step's, or until the next attempt */
-	struct tour *tour;			/* goes first where the database has several hosts */
+	struct tour *tour;			/* goes first */
 	char		said[512];		/* the last failure to connect that was logged */
 	uint64_t	said_at;
 };
@@ -57,22 +57,18 @@ step_overdue(struct deadline *deadline)
 	link_break(&setup->link, "setting the shard up takes too long");
 }
 
-/* Of several hosts each is asked first which timeline it writes. */
+/* Of several servers each is asked first which timeline it writes. */
 static void
 begin(struct setup *setup)
 {
-	if (setup->shard->target->nhosts > 1)
-		tour_start(setup->tour, setup->shard->target);
-	else
-		link_start(&setup->link);
+	tour_start(setup->tour, setup->shard->target);
 }
 
 static void
-toured(void *owner, int host)
+toured(void *owner)
 {
 	struct setup *setup = owner;
 
-	setup->link.first = host;
 	link_start(&setup->link);
 }
 
@@ -669,7 +665,7 @@ setup_create(struct shard *shard)
 	snprintf(setup->claim, sizeof(setup->claim), "%d", shard->entry->id);
 	snprintf(setup->home, sizeof(setup->home), "%d", shard_topology()->shards[shard_topology()->home].id);
 	link_init(&setup->link, &setup_ops, shard->target, "setup", setup);
-	setup->tour = tour_create(shard->target, toured, setup);
+	setup->tour = tour_create(toured, setup);
 	return setup;
 }
 
@@ -679,7 +675,6 @@ setup_start(struct setup *setup)
 	deadline_clear(&setup->timer);
 	setup->waits = false;
 	setup->link.target = setup->shard->target;
-	setup->link.first = 0;
 	begin(setup);
 }
 

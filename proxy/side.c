@@ -248,6 +248,7 @@ silent(struct deadline *deadline)
 {
 	struct side *side = deadline_owner(deadline, struct side, silence);
 
+	link_next_host(&side->link);
 	link_break(&side->link, "the database has not answered in time");
 }
 

@@ -20,6 +20,19 @@
 	"-c default_transaction_isolation=read\\ committed -c default_transaction_read_only=off" \
 	" -c statement_timeout=0 -c lock_timeout=0 -c idle_session_timeout=0"
 
+/* So many places are remembered: a name may have other addresses every time. */
+#define PAST_PLACES		32
+
+struct target_past
+{
+	struct
+	{
+		struct target_place place;
+		int64_t		rank;		/* below 0: good, and above: bad; the farther from it the later; 0 = free */
+	}			known[PAST_PLACES];
+	int64_t		events;
+};
+
 /* A value of the URL's options, NULL when it is not set. */
 static const char *
 option(const struct target *target, const char *keyword)
@@ -105,6 +118,7 @@ target_create(const char *what, const char *url, const char *user, const char *p
 		return NULL;
 	}
 	split_hosts(target);
+	target->past = xcalloc(1, sizeof(*target->past));
 	target->kind = kind;
 	target->user = copy(option(target, "user") ? option(target, "user") : user);
 	target->password = copy(option(target, "password") ? option(target, "password") : password);
@@ -146,6 +160,7 @@ target_free(struct target *target)
 	free(target->user);
 	free(target->password);
 	free(target->session);
+	free(target->past);
 	PQconninfoFree(target->options);
 	free(target);
 }
@@ -159,24 +174,88 @@ target_name(const struct target *target)
 void
 target_list_add(struct target_list *list, const struct target_host *host, const char *address)
 {
-	const char *comma = list->n++ > 0 ? "," : "";
+	struct target_place *place;
 
-	buf_printf(&list->hosts, "%s%s", comma, host->name);
-	buf_printf(&list->addresses, "%s%s", comma, address);
-	buf_printf(&list->ports, "%s%s", comma, host->port);
+	list->places = xrealloc(list->places, (size_t) (list->n + 1) * sizeof(*list->places));
+	place = &list->places[list->n++];
+	place->host = host;
+	snprintf(place->address, sizeof(place->address), "%s", address);
 }
 
 void
 target_list_free(struct target_list *list)
 {
-	buf_free(&list->hosts);
-	buf_free(&list->addresses);
-	buf_free(&list->ports);
+	free(list->places);
+	list->places = NULL;
 	list->n = 0;
 }
 
+static bool
+is_same(const struct target_place *a, const struct target_place *b)
+{
+	return a->host == b->host && strcmp(a->address, b->address) == 0;
+}
+
+static int64_t
+rank_of(const struct target *target, const struct target_place *place)
+{
+	for (int i = 0; i < PAST_PLACES; i++)
+	{
+		if (target->past->known[i].rank != 0 && is_same(&target->past->known[i].place, place))
+			return target->past->known[i].rank;
+	}
+	return 0;
+}
+
+/* In the stead of what was heard of the place before, or of the one that was not heard of for longest. */
+static void
+remember(const struct target *target, const struct target_place *place, int sign)
+{
+	struct target_past *past = target->past;
+	int			at = 0;
+
+	for (int i = 1; i < PAST_PLACES; i++)
+	{
+		if (llabs(past->known[i].rank) < llabs(past->known[at].rank))
+			at = i;
+	}
+	for (int i = 0; i < PAST_PLACES; i++)
+	{
+		if (past->known[i].rank != 0 && is_same(&past->known[i].place, place))
+			at = i;
+	}
+	past->known[at].place = *place;
+	past->known[at].rank = sign * ++past->events;
+}
+
+void
+target_prefer(const struct target *target, const struct target_place *place)
+{
+	remember(target, place, -1);
+}
+
+void
+target_defer(const struct target *target, const struct target_place *place)
+{
+	remember(target, place, 1);
+}
+
+void
+target_list_sort(const struct target *target, struct target_list *list)
+{
+	for (int i = 1; i < list->n; i++)
+	{
+		struct target_place place = list->places[i];
+		int			at = i;
+
+		for (; at > 0 && rank_of(target, &list->places[at - 1]) > rank_of(target, &place); at--)
+			list->places[at] = list->places[at - 1];
+		list->places[at] = place;
+	}
+}
+
 PGconn *
-target_connect(const struct target *target, struct target_list *list, const char *purpose)
+target_connect(const struct target *target, const struct target_place *place, const char *attrs, const char *purpose)
 {
 	const char *keywords[64];
 	const char *values[64];
@@ -193,9 +272,9 @@ target_connect(const struct target *target, struct target_list *list, const char
 			continue;
 		SET(o->keyword, o->val);
 	}
-	SET("host", buf_cstr(&list->hosts));
-	SET("hostaddr", buf_cstr(&list->addresses));
-	SET("port", buf_cstr(&list->ports));
+	SET("host", place->host->name);
+	SET("hostaddr", place->address);
+	SET("port", place->host->port);
 	if (target->user != NULL)
 		SET("user", target->user);
 	if (target->password != NULL)
@@ -212,7 +291,7 @@ target_connect(const struct target *target, struct target_list *list, const char
 	}
 	SET("options", target->session);
 	SET("client_encoding", "UTF8");
-	SET("target_session_attrs", target->kind == SESSION_WRITES ? "read-write" : "prefer-standby");
+	SET("target_session_attrs", attrs);
 	keywords[n] = NULL;
 	values[n] = NULL;
 #undef SET

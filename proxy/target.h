@@ -19,6 +19,13 @@ struct target_host
 	bool		resolve;		/* name must be resolved before libpq sees it */
 };
 
+/* Where one connection goes: an address of one of the hosts, "" for a local socket. */
+struct target_place
+{
+	const struct target_host *host;
+	char		address[80];
+};
+
 struct target
 {
 	PQconninfoOption *options;
@@ -29,14 +36,13 @@ struct target
 	char	   *password;
 	char	   *name;
 	char	   *session;		/* libpq's "options": the URL's, then what the proxy relies on */
+	struct target_past *past;	/* what became of its places */
 };
 
-/* The three parallel lists of one attempt. */
+/* The places of one attempt, in their order. */
 struct target_list
 {
-	struct buf	hosts;
-	struct buf	addresses;
-	struct buf	ports;
+	struct target_place *places;
 	int			n;
 };
 
@@ -44,8 +50,18 @@ extern void target_list_add(struct target_list *list, const struct target_host *
 							const char *address);
 extern void target_list_free(struct target_list *list);
 
-/* PQconnectStartParams with the list, the URL's options and what the proxy decides. */
-extern PGconn *target_connect(const struct target *target, struct target_list *list,
+/*
+ * All links to a target learn from one another where to begin: with the place where a
+ * session came up last, and last of all with the one that failed last. So a place that
+ * says nothing holds them up once, and whatever the order in which a name's addresses
+ * come, each of them gets its turn.
+ */
+extern void target_prefer(const struct target *target, const struct target_place *place);
+extern void target_defer(const struct target *target, const struct target_place *place);
+extern void target_list_sort(const struct target *target, struct target_list *list);
+
+/* PQconnectStartParams with the place, the URL's options, what the proxy decides and which server (attrs) will do. */
+extern PGconn *target_connect(const struct target *target, const struct target_place *place, const char *attrs,
 							  const char *purpose);
 
 #endif							/* WIGGLE_PROXY_TARGET_H */

@@ -1,6 +1,6 @@
 /*
  * tour.c
- *	  Which of a database's hosts is the primary of today.
+ *	  Which of a database's servers is the primary of today.
  *
  * That is the one with the latest history: a former primary writes an older timeline, and
  * an older copy of the data directory has written less of the same.
@@ -13,117 +13,116 @@
 #include "target.h"
 #include "tour.h"
 
+/* One attempt, which goes to every place of a host since none will do. */
+struct visit
+{
+	struct tour *tour;
+	struct link link;
+};
+
 struct tour
 {
-	struct link link;			/* to one host after the other */
-	struct deadline next;		/* the link's owner calls: it is moved on a turn of its own */
-	int			best;			/* host with the latest history */
-	long		timeline;
+	const struct target *target;
+	struct visit *visits;		/* one for each host, all at once: a silent one takes its time */
+	int			left;			/* that have not ended */
+	struct deadline end;		/* the links' owner calls: it ends on a turn of its own */
+	struct target_place best;	/* the one with the latest history */
+	long		timeline;		/* its; 0 = no place has answered */
 	uint64_t	wal;
-	void		(*done) (void *owner, int host);
+	void		(*done) (void *owner);
 	void	   *owner;
 };
 
-static void
-visit_next(struct deadline *deadline)
-{
-	struct tour *tour = deadline_owner(deadline, struct tour, next);
-
-	link_stop(&tour->link);
-	if (++tour->link.first < tour->link.target->nhosts)
-		link_start(&tour->link);
-	else
-		tour->done(tour->owner, tour->best);
-}
-
-static void
-move_on(struct link *link)
-{
-	struct tour *tour = link->owner;
-
-	deadline_set(&tour->next, loop_now(), visit_next);
-}
-
 static bool
-tour_greet(struct link *link)
+visit_greet(struct link *link)
 {
 	return PQsendQuery(link->conn, statement_text(SQL_TIMELINE));
 }
 
 static bool
-tour_greeted(struct link *link, const PGresult *result, struct wig_error *err)
+visit_greeted(struct link *link, const PGresult *result, struct wig_error *err)
 {
-	struct tour *tour = link->owner;
+	struct tour *tour = ((struct visit *) link->owner)->tour;
 	long		timeline = strtol(PQgetvalue(result, 0, 0), NULL, 10);
 	uint64_t	wal = strtoull(PQgetvalue(result, 0, 1), NULL, 10);
 
-	(void) err;
 	if (timeline > tour->timeline || (timeline == tour->timeline && wal > tour->wal))
 	{
 		tour->timeline = timeline;
 		tour->wal = wal;
-		tour->best = link->first;
+		tour->best = *link_place(link);
 	}
-	return true;
+	return wig_fail(err, "visited");
 }
 
 static void
-tour_ready(struct link *link)
+finish(struct deadline *deadline)
 {
-	(void) link;
+	struct tour *tour = deadline_owner(deadline, struct tour, end);
+
+	tour_stop(tour);
+	if (tour->timeline > 0)
+		target_prefer(tour->target, &tour->best);
+	tour->done(tour->owner);
 }
 
+/* Whoever connects afterwards says why a place did not answer. */
 static void
-tour_down(struct link *link, const char *why)
+visit_failed(struct link *link, const char *sqlstate, const char *why)
 {
-	(void) why;
-	move_on(link);
-}
+	struct tour *tour = ((struct visit *) link->owner)->tour;
 
-/* A standby, or one that is down: whoever connects afterwards says why. */
-static void
-tour_failed(struct link *link, const char *sqlstate, const char *why)
-{
 	(void) sqlstate;
 	(void) why;
-	move_on(link);
+	link_stop(link);
+	if (--tour->left == 0)
+		deadline_set(&tour->end, loop_now(), finish);
 }
 
-static const struct link_ops tour_ops = {
-	.greet = tour_greet,
-	.greeted = tour_greeted,
-	.up = move_on,
-	.ready = tour_ready,
-	.down = tour_down,
-	.failed = tour_failed,
+static const struct link_ops visit_ops = {
+	.greet = visit_greet,
+	.greeted = visit_greeted,
+	.failed = visit_failed,
 };
 
 struct tour *
-tour_create(const struct target *target, void (*done) (void *owner, int host), void *owner)
+tour_create(void (*done) (void *owner), void *owner)
 {
 	struct tour *tour = xcalloc(1, sizeof(*tour));
 
 	tour->done = done;
 	tour->owner = owner;
-	link_init(&tour->link, &tour_ops, target, "tour", tour);
-	tour->link.one_host = true;
 	return tour;
 }
 
 void
 tour_start(struct tour *tour, const struct target *target)
 {
-	tour->link.target = target;
-	tour->best = 0;
+	tour_stop(tour);
+	tour->target = target;
 	tour->timeline = 0;
 	tour->wal = 0;
-	tour->link.first = 0;
-	link_start(&tour->link);
+	tour->left = target->nhosts;
+	tour->visits = xcalloc((size_t) target->nhosts, sizeof(*tour->visits));
+	for (int i = 0; i < target->nhosts; i++)
+	{
+		struct visit *visit = &tour->visits[i];
+
+		visit->tour = tour;
+		link_init(&visit->link, &visit_ops, target, "tour", visit);
+		visit->link.only = i;
+		/* where there is one server alone nothing is to be found out */
+		visit->link.fewest = target->nhosts == 1 ? 2 : 0;
+		link_start(&visit->link);
+	}
 }
 
 void
 tour_stop(struct tour *tour)
 {
-	deadline_clear(&tour->next);
-	link_stop(&tour->link);
+	deadline_clear(&tour->end);
+	for (int i = 0; tour->visits != NULL && i < tour->target->nhosts; i++)
+		link_stop(&tour->visits[i].link);
+	free(tour->visits);
+	tour->visits = NULL;
 }

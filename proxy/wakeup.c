@@ -38,6 +38,7 @@ silent(struct deadline *deadline)
 {
 	struct wakeup *wakeup = deadline_owner(deadline, struct wakeup, probe);
 
+	link_next_host(&wakeup->link);
 	link_break(&wakeup->link, "the database does not answer on the wake-up session");
 	shard_doubt(wakeup->shard);
 }

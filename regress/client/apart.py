@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """apart.py AREA NAME: one test in a user and network namespace that unshare has made (test_network.py).
 
-This process is the clients' place and the router between three databases and two to four proxies, each with an
-address in a network namespace of its own. A cut is a rule of the router that drops packets silently.
+This process is the clients' place and the router between two or three databases and two to four proxies, each with
+an address in a network namespace of its own. A cut is a rule of the router that drops packets silently.
 """
 import json
 import os
@@ -17,7 +17,7 @@ sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "scripts")]
 import grpc    # noqa: E402
 from google.protobuf import json_format, struct_pb2    # noqa: E402
 
-from harness import Cluster, Proxy, Waiting, topology, wait_for    # noqa: E402
+from harness import Cluster, Proxy, Standby, Waiting, topology, wait_for    # noqa: E402
 from test_failover import Load    # noqa: E402
 from wigclient import Client, ClientTest, flow, fresh_name    # noqa: E402
 
@@ -53,7 +53,7 @@ class Place:
         self.holder.wait()
 
 
-class Apart(ClientTest):
+class Networks(ClientTest):
     def setUp(self):
         run("ip", "link", "set", "lo", "up")
         with open("/proc/sys/net/ipv4/ip_forward", "w", encoding="ascii") as f:
@@ -61,8 +61,9 @@ class Apart(ClientTest):
         self.places = [Place(i) for i in range(5)]
         for place in self.places:
             self.addCleanup(place.close)
-        self.shards = [self.make_shard(i, place) for i, place in enumerate(self.places[:3])]
-        self.proxies = [self.make_proxy(i, place) for i, place in enumerate(self.places[3:])]
+
+    def begin(self, proxies):
+        self.proxies = proxies
         self.clients = [self.client_of(proxy) for proxy in self.proxies]
         self.client = self.clients[0]
         self.name = self.define("a", ("sleep", 200), "b", stem=self.id().split(".")[-1])
@@ -76,21 +77,25 @@ class Apart(ClientTest):
         cluster = Cluster(os.path.join(AREA, "%s-shard%d" % (self.id().split(".")[-1], number)), "max_connections = 60",
                           "fsync = off", "listen_addresses = '*'", host=place.host, within=place.within)
         with open(cluster.data + "/pg_hba.conf", "a", encoding="utf-8") as f:
-            f.write("host all all 10.99.0.0/16 scram-sha-256\n")
+            f.write("host all,replication all 10.99.0.0/16 scram-sha-256\n")
         self.addCleanup(cluster.stop)
         cluster.start()
         cluster.psql("create database wiggle", "postgres")
         return cluster
 
-    def make_proxy(self, number, place):
-        proxy = Proxy(AREA, topology(*self.shards), name="%s-proxy%d" % (self.id().split(".")[-1], number),
+    def make_proxy(self, number, place, document=None):
+        proxy = Proxy(AREA, document or topology(*self.shards), name="%s-proxy%d" % (self.id().split(".")[-1], number),
                       host=place.host, within=place.within)
         self.addCleanup(proxy.stop)
         return proxy.start()
 
-    def cut(self, here, there):
-        """Nothing goes between two places any more, and nobody is told; call what is returned to heal it."""
-        pairs = [("from", a.host, "to", b.host) for a, b in ((here, there), (there, here))]
+    def cut(self, here, there=None):
+        """
+        Nothing goes between two places, or one and all others, any more, and nobody is told; call what is returned
+        to heal it.
+        """
+        pairs = [("from", here.host, "to", there.host), ("from", there.host, "to", here.host)] if there else \
+            [("from", here.host), ("to", here.host)]
         for pair in pairs:
             run("ip", "rule", "add", "pref", "9", *pair, "blackhole")
 
@@ -98,6 +103,32 @@ class Apart(ClientTest):
             for pair in pairs:
                 run("ip", "rule", "del", "pref", "9", *pair, "blackhole")
         return heal
+
+    def whole_instances(self, client, shards, n):
+        """Start so many instances on these shards by this proxy and see their steps through."""
+        done = 0
+        while done < n:
+            instance = client.start(self.name + "-quick", {})
+            self.assertIn(instance.split(".")[1], ["s%d" % s for s in shards])
+            task = client.poll_one(self.name + "-quick")
+            self.assertEqual(task.instance_id, instance)
+            self.assertEqual(client.report(task).applied.instance_status, "COMPLETED")
+            done += 1
+
+    def nothing_is_lost(self, load, kept):
+        load.started += kept
+        load.end(self.shards)
+        load.is_as_acknowledged(self, self.shards)
+
+    def lost_lanes(self, proxy, shard):
+        return "shard %d: lane 0 lost: the database has not answered for 30 s" % shard in proxy.log()
+
+
+class Apart(Networks):
+    def setUp(self):
+        super().setUp()
+        self.shards = [self.make_shard(i, place) for i, place in enumerate(self.places[:3])]
+        self.begin([self.make_proxy(i, place) for i, place in enumerate(self.places[3:])])
 
     def start_on(self, client, shard):
         for _ in range(20):
@@ -113,31 +144,12 @@ class Apart(ClientTest):
         except grpc.RpcError:
             return False
 
-    def whole_instances(self, client, shards, n):
-        """Start so many instances on these shards by this proxy and see their steps through."""
-        done = 0
-        while done < n:
-            instance = client.start(self.name + "-quick", {})
-            self.assertIn(instance.split(".")[1], ["s%d" % s for s in shards])
-            task = client.poll_one(self.name + "-quick")
-            self.assertEqual(task.instance_id, instance)
-            self.assertEqual(client.report(task).applied.instance_status, "COMPLETED")
-            done += 1
-
     def refused_with(self, call, *args, **more):
         try:
             call(*args, **more)
             return None
         except grpc.RpcError as refusal:
             return refusal.code()
-
-    def nothing_is_lost(self, load, kept):
-        load.started += kept
-        load.end(self.shards)
-        load.is_as_acknowledged(self, self.shards)
-
-    def lost_lanes(self, proxy, shard):
-        return "shard %d: lane 0 lost: the database has not answered for 30 s" % shard in proxy.log()
 
     def further_proxy(self, number):
         place = Place(3 + number)
@@ -280,6 +292,57 @@ class Apart(ClientTest):
         self.nothing_is_lost(load, kept)
 
 
+class Pair(Networks):
+    """One shard, a primary and its synchronous standby; some proxies' document names the one first, some the other."""
+
+    def setUp(self):
+        super().setUp()
+        primary = self.make_shard(0, self.places[0])
+        self.standby = self.standby_of(primary, self.places[1])
+        self.shards = [primary]
+        self.begin([self.make_proxy(0, self.places[2], self.document(primary, self.standby)),
+                    self.make_proxy(1, self.places[3], self.document(self.standby, primary))])
+
+    def standby_of(self, primary, place):
+        standby = Standby(primary.folder + "-standby", primary)
+        standby.host, standby.within = place.host, place.within
+        with open(standby.data + "/postgresql.auto.conf", "a", encoding="utf-8") as f:
+            f.write("primary_conninfo = 'host=%s port=%d user=wiggle password=%s'\n" % (primary.host, primary.port, primary.password))
+        self.addCleanup(standby.stop)
+        standby.start()
+        primary.psql("alter system set synchronous_standby_names = '*'", "postgres")
+        primary.psql("select pg_reload_conf()", "postgres")
+        wait_for(lambda: primary.psql("select sync_state from pg_stat_replication where state = 'streaming'", "postgres") == "sync",
+                 60, "a synchronous standby")
+        return standby
+
+    def document(self, *servers):
+        document = topology(servers[0])
+        document["shards"][0]["primary"]["url"] = "postgresql://%s/wiggle" % ",".join("%s:%d" % (s.host, s.port) for s in servers)
+        return document
+
+    def a_primary_falls_silent(self):
+        """Its successor is found by proxies that had sessions in it, and by one that starts meanwhile."""
+        self.client.register(flow(self.name + "-quick", "q"))
+        load = Load([p.address for p in self.proxies], self.name)
+        load.more(100)
+        primary = self.shards[0]
+        self.cut(self.places[0])
+        self.standby.promote()
+        self.shards = [self.standby]
+        fresh = self.make_proxy(2, self.places[4], self.document(primary, self.standby))
+        self.whole_instances(self.client_of(fresh), (0,), 20)
+        load.more(100)
+        for proxy, client in zip(self.proxies, self.clients):
+            wait_for(proxy.ready, 60, "readiness")
+            self.whole_instances(client, (0,), 20)
+            self.assertTrue(self.lost_lanes(proxy, 0))
+            self.assertIn("its primary was promoted, timeline 2", proxy.log())
+        self.nothing_is_lost(load, [])
+        self.assertTrue(fresh.ready())
+
+
 if __name__ == "__main__":
-    outcome = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(Apart(sys.argv[2]))
+    kind = Pair if hasattr(Pair, sys.argv[2]) else Apart
+    outcome = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(kind(sys.argv[2]))
     sys.exit(0 if outcome.wasSuccessful() else 1)

@@ -1,4 +1,5 @@
-"""Relays: one between a proxy and a database that can lose answers on command, one in front of several proxies."""
+"""Relays: one between a proxy and a database that can lose answers on command, one in front of several proxies. And
+what takes connections and never says a word."""
 import selectors
 import socket
 import threading
@@ -87,3 +88,14 @@ class Balancer(Relay):
             except OSError:
                 continue
         raise ConnectionRefusedError("no port takes a connection")
+
+
+class Deaf:
+    """Connections to it are made by the kernel, and that is all."""
+
+    def __init__(self, address="127.0.0.1", port=0):
+        self.listener = socket.create_server((address, port))
+        self.port = self.listener.getsockname()[1]
+
+    def close(self):
+        self.listener.close()

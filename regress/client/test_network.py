@@ -10,7 +10,8 @@ import unittest
 
 import world
 from harness import TREE, Proxy, Standby, topology, wait_for
-from wigclient import Client, ClientTest
+from relay import Deaf
+from wigclient import Client, ClientTest, fresh_name
 
 APART = ["unshare", "--user", "--map-current-user", "--net", "--keep-caps"]
 
@@ -40,6 +41,47 @@ class Network(unittest.TestCase):
     def test_a_proxy_cut_off_from_home(self):
         self.apart("a_proxy_is_cut_off_from_home")
 
+    def test_a_primary_that_falls_silent(self):
+        self.apart("a_primary_falls_silent")
+
+
+class Silent(ClientTest):
+    """Of a url's hosts some take connections and say nothing at all."""
+
+    def setUp(self):
+        self.shard = world.make_shard(fresh_name("silent"))
+        self.addCleanup(self.shard.stop)
+        self.deaf = [Deaf() for _ in range(2)]
+        for listener in self.deaf:
+            self.addCleanup(listener.close)
+
+    def serves(self, servers, name):
+        document = topology(self.shard)
+        document["shards"][0]["primary"]["url"] = "postgresql://%s/wiggle" % ",".join("127.0.0.1:%d" % s.port for s in servers)
+        proxy = Proxy(world.AREA, document, name=name, WIGGLE_CONNECT_TIMEOUT_MILLIS=500)
+        self.addCleanup(proxy.stop)
+        self.client = Client(proxy.start().address)
+        self.addCleanup(self.client.close)
+        workflow = self.define("a")
+        instance = self.client.start(workflow)
+        task = self.client.poll_one(workflow)
+        self.assertEqual(self.client.report(task).applied.instance_status, "COMPLETED")
+        self.assertEqual(self.client.status(instance), "COMPLETED")
+        return proxy
+
+    def test_the_server_is_found_behind_them_and_before(self):
+        self.serves([*self.deaf, self.shard], "silent-first")
+        self.serves([self.shard, *self.deaf], "silent-last")
+
+    def test_sessions_that_are_lost_are_opened_past_them(self):
+        """Each time another of the servers is the one that answers."""
+        proxy = self.serves([self.deaf[0], self.shard], "silent-again")
+        for _ in range(3):
+            self.shard.psql("select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'wiggle-proxy%'")
+            wait_for(lambda: self.shard.psql("select count(*) > 2 from pg_stat_activity where application_name like"
+                                             " 'wiggle-proxy%'") == "t", 60, "its sessions")
+            wait_for(proxy.ready, 60, "readiness")
+
 
 class Moves(ClientTest):
     """The url has a name, and the proxy a hosts file of its own in which the name leads elsewhere later."""
@@ -58,9 +100,18 @@ class Moves(ClientTest):
         if done.returncode:
             self.skipTest("no mount namespaces here: %s" % " ".join(done.stdout.split()))
 
-    def leads_to(self, address):
+    def leads_to(self, *addresses):
         with open(self.hosts, "w", encoding="ascii") as f:
-            f.write("%s wiggle-moves\n" % address)
+            f.writelines("%s wiggle-moves\n" % address for address in addresses)
+
+    def behind_the_name(self, primary, name):
+        document = topology(primary)
+        document["shards"][0]["primary"]["url"] = "postgresql://wiggle-moves:%d/wiggle" % primary.port
+        proxy = Proxy(world.AREA, document, name=name, within=[*self.OWN_HOSTS, self.hosts], WIGGLE_CONNECT_TIMEOUT_MILLIS=500)
+        self.addCleanup(proxy.stop)
+        self.client = Client(proxy.start().address)
+        self.addCleanup(self.client.close)
+        return proxy
 
     def standby_of(self, primary):
         """At another address and the same port."""
@@ -76,12 +127,7 @@ class Moves(ClientTest):
     def test_a_name_is_resolved_anew_and_a_read_only_server_is_refused(self):
         primary = world.make_shard("moves")
         self.addCleanup(primary.stop)
-        document = topology(primary)
-        document["shards"][0]["primary"]["url"] = "postgresql://wiggle-moves:%d/wiggle" % primary.port
-        proxy = Proxy(world.AREA, document, name="moves", within=[*self.OWN_HOSTS, self.hosts])
-        self.addCleanup(proxy.stop)
-        self.client = Client(proxy.start().address)
-        self.addCleanup(self.client.close)
+        proxy = self.behind_the_name(primary, "moves")
         instance = self.client.start(self.define("a"))
         standby = self.standby_of(primary)
         end = primary.psql("select pg_current_wal_flush_lsn()")
@@ -95,3 +141,14 @@ class Moves(ClientTest):
         wait_for(proxy.ready, 60, "readiness at the new address")
         self.assertEqual(self.client.status(instance), "RUNNING")
         self.assertIn("its primary was promoted, timeline 2", proxy.log())
+
+    def test_a_name_of_several_addresses_some_of_which_are_silent(self):
+        """The resolver puts 127.0.0.1 first, which is the source of what is sent to any of them."""
+        primary = world.make_shard("moves-several", "listen_addresses = '127.0.0.3'")
+        self.addCleanup(primary.stop)
+        for address in ("127.0.0.1", "127.0.0.2"):
+            self.addCleanup(Deaf(address, primary.port).close)
+        for number, addresses in enumerate((("127.0.0.1", "127.0.0.3"), ("127.0.0.1", "127.0.0.2", "127.0.0.3"))):
+            self.leads_to(*addresses)
+            self.behind_the_name(primary, "moves-several-%d" % number)
+            self.assertEqual(self.client.status(self.client.start(self.define("a"))), "RUNNING")

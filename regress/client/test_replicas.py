@@ -8,6 +8,7 @@ import grpc
 
 import world
 from harness import Proxy, Standby, topology, wait_for
+from relay import Deaf
 from test_topology_reload import written
 from wigclient import Client, ClientTest, flow, fresh_name
 
@@ -37,10 +38,11 @@ class Replicas(ClientTest):
 
     @classmethod
     def start_proxy(cls, name, replicas=None, **more):
+        settings = {key: more.pop(key) for key in list(more) if key.startswith("WIGGLE_")}
         document = topology(cls.home, cls.away)
         document["shards"][0].update({"maxReplicaLagMillis": 3000, **more})
         document["shards"][0]["replicas"] = replicas or [entry(s, pool=4) for s in cls.standbys]
-        return Proxy(world.AREA, document, name=name).start()
+        return Proxy(world.AREA, document, name=name, **settings).start()
 
     def setUp(self):
         super().setUp()
@@ -241,6 +243,20 @@ class Replicas(ClientTest):
         third.psql("select pg_reload_conf()")
         wait_for(serves, 60, "the replica that was delayed to be back")
         lists_by(replica=True)
+
+    def test_of_several_hosts_a_standby_is_preferred_and_a_silent_one_passed_over(self):
+        deaf = Deaf()
+        self.addCleanup(deaf.close)
+
+        def at(name, *servers):
+            proxy = self.start_proxy("replicas-" + name, replicas=[entry(self.home, url="postgresql://%s/wiggle" % ",".join(
+                "127.0.0.1:%d" % s.port for s in servers))], WIGGLE_CONNECT_TIMEOUT_MILLIS=500, WIGGLE_NODE_NAME=name)
+            self.addCleanup(proxy.stop)
+            wait_for(lambda: 0 <= self.lag(1, proxy) <= 1000, 60, "its replica to serve")
+            return [s.psql("select count(*) > 0 from pg_stat_activity where application_name = 'wiggle-proxy replica %s'" % name)
+                    for s in servers if s is not deaf]
+        self.assertEqual(at("both", deaf, self.home, self.standbys[0]), ["f", "t"])
+        self.assertEqual(at("primary-alone", deaf, self.home), ["t"])
 
     def test_one_that_is_taken_out_is_shown_no_more(self):
         fewer = self.start_proxy("replicas-fewer")
