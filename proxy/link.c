@@ -3,7 +3,7 @@
  *	  One libpq connection on the loop: connect, greet, watch, lose, connect again.
  *
  * libpq may close its socket and open another with the same number between two
- * calls of PQconnectPoll (next host, other encryption), which silently ends the
+ * calls of PQconnectPoll (other encryption), which silently ends the
  * kernel's registration. So the watch is stopped before every call and armed
  * anew after it, on a new handle when the number has changed.
  */
