@@ -254,12 +254,10 @@ server_wanted(const struct link *link)
 	return link->attempt->at < link->attempt->list.n * (rounds(link) - 1) ? "standby" : "any";
 }
 
-const struct target_place *
-link_place(const struct link *link)
+static const struct target_place *
+current_place(const struct attempt *attempt)
 {
-	const struct attempt *attempt = link->attempt;
-
-	return attempt != NULL && attempt->list.n > 0 ? &attempt->list.places[attempt->at % attempt->list.n] : NULL;
+	return &attempt->list.places[attempt->at % attempt->list.n];
 }
 
 static void connect_now(struct link *link);
@@ -297,13 +295,16 @@ static void
 place_timed_out(struct deadline *timer)
 {
 	struct link *link = deadline_owner(timer, struct link, timer);
-	const struct target_place *place = link_place(link);
+	const struct target_place *place = current_place(link->attempt);
 	const char *name = place->host->name;
-	bool		resolved_to = *place->address != '\0' && strcmp(name, place->address) != 0;
+	const char *port = *place->host->port ? place->host->port : "5432";
 	char		why[REASON_BYTES];
 
-	snprintf(why, sizeof(why), "connection to server at \"%s\"%s%s%s, port %s, timed out", name, resolved_to ? " (" : "",
-			 resolved_to ? place->address : "", resolved_to ? ")" : "", *place->host->port ? place->host->port : "5432");
+	if (*place->address != '\0' && strcmp(name, place->address) != 0)
+		snprintf(why, sizeof(why), "connection to server at \"%s\" (%s), port %s, timed out", name,
+				 place->address, port);
+	else
+		snprintf(why, sizeof(why), "connection to server at \"%s\", port %s, timed out", name, port);
 	target_defer(link->target, place);
 	place_failed(link, "", why);
 }
@@ -311,7 +312,7 @@ place_timed_out(struct deadline *timer)
 static void
 connect_now(struct link *link)
 {
-	link->conn = target_connect(link->target, link_place(link), server_wanted(link), link->purpose);
+	link->conn = target_connect(link->target, current_place(link->attempt), server_wanted(link), link->purpose);
 	if (link->conn == NULL || PQstatus(link->conn) == CONNECTION_BAD)
 	{
 		place_failed(link, "", link->conn == NULL ? "out of memory" : conn_error(link->conn));
@@ -390,7 +391,7 @@ came_up(struct link *link)
 	deadline_clear(&link->timer);
 	link->state = LINK_UP;
 	link->up_since = loop_now();
-	target_prefer(link->target, link_place(link));
+	target_prefer(link->target, current_place(link->attempt));
 	PQsetnonblocking(link->conn, 1);
 	watch(link, UV_READABLE);
 	link->ops->up(link);
@@ -477,7 +478,7 @@ step_greeting(struct link *link)
 		}
 		sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
 		if (PQresultStatus(result) == PGRES_TUPLES_OK)
-			link_next_host(link);
+			target_defer(link->target, current_place(link->attempt));
 		else
 			wig_fail(&err, "%s", PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY)
 					 ? PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY) : conn_error(link->conn));
@@ -586,6 +587,12 @@ link_stop(struct link *link)
 {
 	close_session(link);
 	link->state = LINK_STOPPED;
+}
+
+const struct target_place *
+link_place(const struct link *link)
+{
+	return link->attempt != NULL && link->attempt->list.n > 0 ? current_place(link->attempt) : NULL;
 }
 
 void
