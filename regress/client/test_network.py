@@ -74,7 +74,6 @@ class Silent(ClientTest):
         self.serves([self.shard, *self.deaf], "silent-last")
 
     def test_sessions_that_are_lost_are_opened_past_them(self):
-        """Each time another of the servers is the one that answers."""
         proxy = self.serves([self.deaf[0], self.shard], "silent-again")
         for _ in range(3):
             self.shard.psql("select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'wiggle-proxy%'")
