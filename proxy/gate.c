@@ -18,6 +18,7 @@
 #include "permission.h"
 #include "principal.h"
 #include "rpc.h"
+#include "utf8.h"
 
 #define TOLD_ONCE 10000			/* distinct refusals that log mode remembers */
 
@@ -61,13 +62,13 @@ refuse(struct call *call, const struct method *method, enum grpc_status status, 
 static void
 refuse(struct call *call, const struct method *method, enum grpc_status status, const char *fmt,...)
 {
-	char		text[768];
+	char		text[1024];
 	size_t		len;
 	va_list		args;
 
 	len = (size_t) snprintf(text, sizeof(text), "%s: ", method->name);
 	va_start(args, fmt);
-	vsnprintf(text + len, sizeof(text) - len, fmt, args);
+	utf8_vformat(text + len, sizeof(text) - len, fmt, args);
 	va_end(args);
 	if (config.grpc_auth == GRPC_AUTH_ENFORCE)
 		call_fail(call, status, "%s", text + len);

@@ -9,6 +9,7 @@
 #include "inquiry.h"
 #include "message.h"
 #include "shard.h"
+#include "utf8.h"
 #include "wiggle.pb-c.h"
 
 static void
@@ -112,7 +113,7 @@ inquiry_fail(struct inquiry *inquiry, enum grpc_status status, const char *fmt,.
 	va_list		args;
 
 	va_start(args, fmt);
-	vsnprintf(message, sizeof(message), fmt, args);
+	utf8_vformat(message, sizeof(message), fmt, args);
 	va_end(args);
 	pending_fail(&inquiry->pending, status, "%s", message);
 	end(inquiry);

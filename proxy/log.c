@@ -2,16 +2,27 @@
  * log.c
  *	  One line for each event, on standard error.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "log.h"
+#include "utf8.h"
 
-#define LINE_MAX_BYTES	1024
+/* A pipe takes so much at once (PIPE_BUF). */
+#define LINE_MAX_BYTES	4096
+
+/* A message as it was written; of the others what they are once they are escaped. */
+#define MESSAGE_BYTES	1024
+#define SOURCE_BYTES	1700	/* "workflow/step instance", with names of 200 characters */
+#define FIELD_BYTES		64
+
 #define GATE_LINES		10
 #define GATE_MS			10000
 
@@ -31,64 +42,161 @@ log_wanted(enum log_level level)
 	return level >= threshold;
 }
 
-/* Copy a message, escaping what would break the line (or the JSON string). */
+/*
+ * Escape what is not a whole character of UTF-8, or would break the line: control
+ * characters, and in JSON what its strings may not hold. Returns the bytes of text that it
+ * stands for; *out becomes the escape, "" when those bytes may stay as they are.
+ */
 static size_t
-escape(char *out, size_t cap, const char *text, bool json)
+escape(const char *text, size_t left, char out[8])
 {
-	size_t		n = 0;
+	const uint8_t *p = (const uint8_t *) text;
+	bool		json = line_format == LOG_FORMAT_JSON;
+	size_t		n = utf8_sequence(p, left);
 
-	for (; *text != '\0' && n + 7 < cap; text++)
+	out[0] = '\0';
+	if (n == 0)
 	{
-		unsigned char c = (unsigned char) *text;
-
-		if (json && (c == '"' || c == '\\'))
-		{
-			out[n++] = '\\';
-			out[n++] = (char) c;
-		}
-		else if (c < 0x20 || c == 0x7f)
-			n += (size_t) snprintf(out + n, cap - n, json ? "\\u%04x" : "\\x%02x", c);
-		else
-			out[n++] = (char) c;
+		snprintf(out, 8, json ? "\\ufffd" : "\\x%02x", p[0]);
+		return 1;
 	}
-	out[n] = '\0';
+	if (p[0] < 0x20 || p[0] == 0x7f)
+		snprintf(out, 8, json ? "\\u%04x" : "\\x%02x", p[0]);
+	else if (n == 2 && p[0] == 0xc2 && p[1] < 0xa0)
+		snprintf(out, 8, "\\u%04x", p[1]);
+	else if (json && (p[0] == '"' || p[0] == '\\'))
+		snprintf(out, 8, "\\%c", p[0]);
 	return n;
+}
+
+/* A line, or a part of one, with an end that nothing is written behind. */
+struct line
+{
+	char		text[LINE_MAX_BYTES];
+	size_t		len;
+};
+
+/* Append text until it ends or the line has `upto` bytes; neither characters nor escapes are cut. */
+static void
+put(struct line *line, size_t upto, const char *text)
+{
+	size_t		left = strlen(text);
+
+	while (left > 0)
+	{
+		char		escaped[8];
+		size_t		taken = escape(text, left, escaped);
+		size_t		n = *escaped != '\0' ? strlen(escaped) : taken;
+
+		if (line->len + n > upto)
+			return;
+		memcpy(line->text + line->len, *escaped != '\0' ? escaped : text, n);
+		line->len += n;
+		text += taken;
+		left -= taken;
+	}
+}
+
+/* Append what is known to fit, as it is. */
+static void
+put_own(struct line *line, const char *fmt,...)
+			__attribute__((format(printf, 2, 3)));
+
+static void
+put_own(struct line *line, const char *fmt,...)
+{
+	size_t		room = sizeof(line->text) - line->len;
+	va_list		args;
+	int			n;
+
+	va_start(args, fmt);
+	n = vsnprintf(line->text + line->len, room, fmt, args);
+	va_end(args);
+	line->len += n < 0 ? 0 : (size_t) n < room ? (size_t) n : room - 1;
+}
+
+static void
+put_field(struct line *line, const char *name, const char *value)
+{
+	if (value == NULL || *value == '\0')
+		return;
+	put_own(line, ",\"%s\":\"", name);
+	put(line, line->len + FIELD_BYTES, value);
+	put_own(line, "\"");
+}
+
+/* By the convention of log.h. */
+static void
+put_shard(struct line *line, const char *message)
+{
+	static const char word[] = "shard ";
+	const char *digits = message + sizeof(word) - 1;
+
+	if (strncmp(message, word, sizeof(word) - 1) == 0 && isdigit((unsigned char) *digits))
+		put_own(line, ",\"shard\":%ld", strtol(digits, NULL, 10));
+}
+
+static void
+write_line(enum log_level level, const char *source, const struct log_facts *facts, const char *message)
+{
+	static const char *const names[] = {"debug", "info", "warn", "error"};
+	static const char *const padded[] = {"DEBUG", "INFO ", "WARN ", "ERROR"};
+	bool		json = line_format == LOG_FORMAT_JSON;
+	struct line line = {.len = 0};
+	char		stamp[32];
+	struct timespec now;
+	struct tm	utc;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &utc);
+	strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", &utc);
+	put_own(&line, json ? "{\"time\":\"%s.%03ldZ\",\"level\":\"%s\",\"source\":\"" : "%s.%03ldZ %s ", stamp,
+			now.tv_nsec / 1000000, json ? names[level] : padded[level]);
+	put(&line, line.len + SOURCE_BYTES, source);
+	if (json)
+	{
+		put_own(&line, "\"");
+		put_shard(&line, message);
+		put_field(&line, "sqlstate", facts->sqlstate);
+		put_field(&line, "ref", facts->ref);
+		put_own(&line, ",\"message\":\"");
+	}
+	else
+		put_own(&line, ": ");
+	put(&line, sizeof(line.text) - sizeof("\"}\n"), message);
+	put_own(&line, json ? "\"}\n" : "\n");
+
+	/* One write keeps lines of several processes on one pipe whole. */
+	while (write(STDERR_FILENO, line.text, line.len) < 0 && errno == EINTR)
+		;
 }
 
 void
 log_line(enum log_level level, const char *source, const char *fmt,...)
 {
-	static const char *const names[] = {"debug", "info", "warn", "error"};
-	static const char *const padded[] = {"DEBUG", "INFO ", "WARN ", "ERROR"};
-	char		message[LINE_MAX_BYTES];
-	char		clean[LINE_MAX_BYTES + 512];
-	char		line[sizeof(clean) + 256];
-	char		stamp[32];
-	struct timespec now;
-	struct tm	utc;
+	char		message[MESSAGE_BYTES + 1];
 	va_list		args;
-	int			n;
 
 	if (!log_wanted(level))
 		return;
 	va_start(args, fmt);
-	vsnprintf(message, sizeof(message), fmt, args);
+	utf8_vformat(message, sizeof(message), fmt, args);
 	va_end(args);
-	escape(clean, sizeof(clean), message, line_format == LOG_FORMAT_JSON);
+	write_line(level, source, &(const struct log_facts) {0}, message);
+}
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	gmtime_r(&now.tv_sec, &utc);
-	strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", &utc);
-	n = snprintf(line, sizeof(line),
-				 line_format == LOG_FORMAT_JSON
-				 ? "{\"time\":\"%s.%03ldZ\",\"level\":\"%s\",\"source\":\"%s\",\"message\":\"%s\"}\n"
-				 : "%s.%03ldZ %s %s: %s\n",
-				 stamp, now.tv_nsec / 1000000,
-				 line_format == LOG_FORMAT_JSON ? names[level] : padded[level], source, clean);
+void
+log_with(enum log_level level, const char *source, const struct log_facts *facts, const char *fmt,...)
+{
+	char		message[MESSAGE_BYTES + 1];
+	va_list		args;
 
-	/* One write keeps lines of several processes on one pipe whole. */
-	while (write(STDERR_FILENO, line, (size_t) n) < 0 && errno == EINTR)
-		;
+	if (!log_wanted(level))
+		return;
+	va_start(args, fmt);
+	utf8_vformat(message, sizeof(message), fmt, args);
+	va_end(args);
+	write_line(level, source, facts, message);
 }
 
 bool

@@ -3,10 +3,14 @@
  *	  One line for each event, on standard error.
  *
  * text:  2026-10-01T12:00:00.123Z INFO  lane: shard 0: connected
- * json:  {"time":"…","level":"info","source":"lane","message":"shard 0: connected"}
+ * json:  {"time":"…","level":"info","source":"lane","shard":0,"message":"shard 0: connected"}
  *
  * Messages never hold contexts, results, passwords or SQL with values. They are
- * cut at 1 KiB, and control characters are escaped so that one event stays one line.
+ * cut at 1 KiB, between characters. Source and message may hold any bytes: control
+ * characters and what is not UTF-8 are escaped, so that one event stays one line, of
+ * 4 KiB at most.
+ *
+ * A message about a shard begins with "shard" and its id: in JSON that is a field, too.
  */
 #ifndef WIGGLE_PROXY_LOG_H
 #define WIGGLE_PROXY_LOG_H
@@ -32,9 +36,19 @@ enum log_format
 extern void log_setup(enum log_level level, enum log_format format);
 extern bool log_wanted(enum log_level level);
 
-/* source is the part that speaks ("listener", "lane", "topology"). */
+/* source is the part that speaks ("listener", "lane", "topology"), or the step of a worker. */
 extern void log_line(enum log_level level, const char *source, const char *fmt,...)
 			__attribute__((format(printf, 3, 4)));
+
+/* What the message says and JSON has as fields beside it; NULL and "": none. */
+struct log_facts
+{
+	const char *sqlstate;
+	const char *ref;			/* of log_ref() */
+};
+extern void log_with(enum log_level level, const char *source, const struct log_facts *facts,
+					 const char *fmt,...)
+			__attribute__((format(printf, 4, 5)));
 
 #define log_debug(source, ...) \
 	do { if (log_wanted(LOG_LEVEL_DEBUG)) log_line(LOG_LEVEL_DEBUG, source, __VA_ARGS__); } while (0)

@@ -90,7 +90,8 @@ with_reference(struct refusal *refusal, enum grpc_status status, const char *tex
 	refusal->storage = true;
 	snprintf(refusal->message, sizeof(refusal->message), "%s (ref %s)", text, ref);
 	if (status == GRPC_INTERNAL || log_gate_open(&gate))
-		log_line(status == GRPC_INTERNAL ? LOG_LEVEL_ERROR : LOG_LEVEL_WARN, "storage",
+		log_with(status == GRPC_INTERNAL ? LOG_LEVEL_ERROR : LOG_LEVEL_WARN, "storage",
+				 &(const struct log_facts) {.sqlstate = sqlstate, .ref = ref},
 				 "shard %d: %s%s%s (ref %s)", shard_id, cause ? cause : "no cause told",
 				 sqlstate && *sqlstate ? ", SQLSTATE " : "", sqlstate ? sqlstate : "", ref);
 }

@@ -10,6 +10,7 @@
 #include "message.h"
 #include "router.h"
 #include "rpc.h"
+#include "utf8.h"
 
 static void
 call_gone(struct call *call, void *arg)
@@ -67,7 +68,7 @@ pending_fail(struct pending *pending, enum grpc_status status, const char *fmt,.
 		return;
 	pending->call = NULL;
 	va_start(args, fmt);
-	vsnprintf(text, sizeof(text), fmt, args);
+	utf8_vformat(text, sizeof(text), fmt, args);
 	va_end(args);
 	call_fail(call, status, "%s", text);
 }

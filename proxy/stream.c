@@ -14,6 +14,7 @@
 #include "h2.h"
 #include "metrics.h"
 #include "pressure.h"
+#include "utf8.h"
 
 /* A request must be complete within this time of its headers. */
 #define RECEIVE_MS			60000
@@ -182,20 +183,12 @@ refuse(struct call *call, enum grpc_status status, uint16_t http_status, const c
 	}
 }
 
-/* A message that is cut is not cut within a character. */
 static void
 refuse_args(struct call *call, enum grpc_status status, const char *fmt, va_list args)
 {
 	char		message[MESSAGE_BYTES + 1];
-	size_t		len = sizeof(message) - 1;
 
-	if ((size_t) vsnprintf(message, sizeof(message), fmt, args) > len)
-	{
-		while (len > 0 && ((unsigned char) message[len - 1] & 0xc0) == 0x80)
-			len--;
-		if (len > 0 && (unsigned char) message[len - 1] >= 0xc0)
-			message[len - 1] = '\0';
-	}
+	utf8_vformat(message, sizeof(message), fmt, args);
 	refuse(call, status, 200, message);
 }
 

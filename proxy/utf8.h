@@ -1,12 +1,14 @@
 /*
  * utf8.h
- *	  One step of a UTF-8 check.
+ *	  One step of a UTF-8 check, and texts that are cut between characters.
  */
 #ifndef WIGGLE_PROXY_UTF8_H
 #define WIGGLE_PROXY_UTF8_H
 
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /*
  * The length of the sequence that begins at p (1 for ASCII), 0 when it is not a
@@ -66,6 +68,29 @@ utf8_plain_run(const uint8_t *p, size_t len)
 	while (n < len && p[n] >= 0x20 && p[n] < 0x80 && p[n] != '"' && p[n] != '\\')
 		n++;
 	return n;
+}
+
+/* As vsnprintf, but a text that does not fit is cut between characters; returns the bytes that there are. */
+static inline size_t
+utf8_vformat(char *out, size_t cap, const char *fmt, va_list args)
+{
+	int			n = vsnprintf(out, cap, fmt, args);
+	size_t		len = cap - 1;
+	size_t		start = len;
+
+	if (n < 0)
+		len = 0;
+	else if ((size_t) n <= len)
+		return (size_t) n;
+	else
+	{
+		while (start > 0 && ((uint8_t) out[start - 1] & 0xc0) == 0x80)
+			start--;
+		if (start > 0 && (uint8_t) out[start - 1] >= 0xc0)
+			len = start - 1;
+	}
+	out[len] = '\0';
+	return len;
 }
 
 #endif							/* WIGGLE_PROXY_UTF8_H */
