@@ -18,7 +18,7 @@ NONE = {"retry": "none"}
 class Worker:
     """One wiggle work process; its log is read while it runs."""
 
-    def __init__(self, test, *arguments, server=None, config=None, **environment):
+    def __init__(self, test, *arguments, server=None, config=None, form=(), **environment):
         self.log_path = os.path.join(world.AREA, "%s.log" % fresh_name("worker"))
         env = {k: v for k, v in os.environ.items() if not k.startswith("WIGGLE_")}
         env["WIGGLE_URL"] = server or world.proxy.address
@@ -29,7 +29,7 @@ class Worker:
                 f.write(config)
             arguments = ("-f", path, *arguments)
         with open(self.log_path, "wb") as log:
-            self.process = subprocess.Popen(["wiggle", "work", *arguments], env=env, stdin=subprocess.DEVNULL,
+            self.process = subprocess.Popen(["wiggle", *form, "work", *arguments], env=env, stdin=subprocess.DEVNULL,
                                             stdout=log, stderr=log)
         test.addCleanup(self.clean_up)
 
@@ -238,8 +238,8 @@ class Failures(WorkTest):
         self.assertEqual(done["tokens"][0]["attempt"], 3)
 
     def test_output_that_is_no_context(self):
-        self.fails("echo oops", "its output is no context: the JSON text is refused at byte 1: a value is expected; "
-                   "it begins with 'oops'", retry={"retry": "forever"})
+        self.fails("echo oops", "its output is no context: the JSON text is refused at byte 1: a value is expected",
+                   retry={"retry": "forever"})
         self.fails("printf '{\"a\":\"\\377\"}'", "its output is no context: the JSON text is refused at byte 7: **")
 
     def test_too_much_output(self):
@@ -269,6 +269,78 @@ class Failures(WorkTest):
         self.run_one(name)
         for pid in map(int, self.read(pids).split()):
             wait_for(lambda pid=pid: not alive(pid), what="the end of process %d" % pid)
+
+
+class Logs(WorkTest):
+    """What a worker writes down, whatever names and commands say."""
+
+    def lines(self, worker, form):
+        """The log's lines after the worker's end: (source, message), none forged or broken."""
+        worker.signal()
+        self.assertEqual(worker.ends(), 0)
+        with open(worker.log_path, "rb") as f:
+            log = f.read().decode("utf-8")
+        self.assertTrue(log.endswith("\n"), log)
+        found = []
+        for line in log[:-1].split("\n"):
+            self.assertTrue(line.isprintable(), ascii(line))
+            if form:
+                said = json.loads(line)
+                self.assertEqual(set(said), {"time", "level", "source", "message"})
+                found.append((said["source"], said["message"]))
+            else:
+                self.assertRegex(line, r"^\d{4}-\d\d-\d\dT[\d:.]+Z (INFO |WARN ) ")
+                found.append(tuple(line[31:].split(": ", 1)))
+        return found
+
+    def register(self, workflow, step):
+        definition = flow(workflow, ("task", step, {"maxAttempts": 1}), queue=workflow)
+        definition["nodes"][0]["activity"] = step
+        self.client.register(definition)
+
+    def test_long_names_and_failures(self):
+        """Names of 800 bytes each beside 1,000 bytes of what the command said."""
+        for form in ((), ("--json",)):
+            with self.subTest(form=form):
+                workflow = fresh_name("long") + "-"
+                workflow, step = (stem + (200 - len(stem)) * "\N{SLIGHTLY SMILING FACE}" for stem in (workflow, "a"))
+                self.register(workflow, step)
+                worker = Worker(self, "--queue", workflow, form=form, config="steps: {%s: \"printf '%%01000d' 7 >&2; exit 3\"}" % step)
+                instance = self.client.start(workflow)
+                self.becomes(instance, "FAILED")
+                source = "%s/%s %s" % (workflow, step, instance)
+                worker.says("failed in")
+                said = [message for at, message in self.lines(worker, form) if at == source]
+                self.assertEqual(len(said), 2, said)
+                self.assertEqual(said[0], "7".zfill(1000))
+                self.assertRegex(said[1], r"^attempt 1 failed in \d+ ms: 0{900,}7?$")
+
+    def test_names_that_would_break_a_line(self):
+        """Quotes, line ends and escapes of a terminal."""
+        for form in ((), ("--json",)):
+            with self.subTest(form=form):
+                workflow = fresh_name("rude") + '"\n2026-01-01T00:00:00.000Z INFO  worker: forged'
+                step = "a\x1b[2J\\\"},\r\n{\"time\":1"
+                self.register(workflow, step)
+                worker = Worker(self, "--queue", workflow, form=form, config=json.dumps({"steps": {step: "printf 'a\\033[2J\\377' >&2; exit 3"}}))
+                self.becomes(self.client.start(workflow), "FAILED")
+                worker.says("failed in")
+                sources = [at for at, _ in self.lines(worker, form)]
+                if form:
+                    self.assertIn(workflow + "/" + step, [" ".join(at.split(" ")[:-1]) for at in sources])
+                else:
+                    self.assertFalse([at for at in sources if at == "worker" or at.startswith("2026")], sources)
+
+    def test_outputs_are_not_written_down(self):
+        for command in ("cat; echo tail", "cat; exit 3", "cat"):
+            name = self.define({"task": "a", **NONE})
+            worker = self.serve(name, "a=" + command)
+            instance = self.prints("start", name, "--context", '{"card": "4111-secret"}')["instance_id"]
+            wait_for(lambda i=instance: self.prints("get", i)["status"] in ("FAILED", "COMPLETED"), 60, "the end")
+            worker.says(instance)
+            worker.signal()
+            self.assertEqual(worker.ends(), 0)
+            self.assertNotIn("4111", worker.log())
 
 
 class Idle(WorkTest):
