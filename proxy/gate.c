@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "buf.h"
 #include "config.h"
 #include "credential.h"
 #include "gate.h"
 #include "log.h"
+#include "loop.h"
 #include "message.h"
 #include "permission.h"
 #include "principal.h"
@@ -313,12 +313,9 @@ judge_request(struct call *call, const struct method *method, struct principal *
 static void
 admit(struct call *call, const struct method *method, struct principal *principal)
 {
-	struct timespec now;
 	bool		some;
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	if (principal->expires_at != 0 &&
-		(int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000 >= principal->expires_at)
+	if (loop_now() >= principal->expires_at)
 	{
 		refuse(call, method, GRPC_UNAUTHENTICATED, "credential '%s' has expired", principal->id);
 		return;

@@ -97,8 +97,13 @@ read_principal(const PGresult *result)
 		p->permissions[p->npermissions++] = word;
 	if (p->npermissions == 0)
 		free(text);
-	if (!PQgetisnull(result, 0, AUTH_EXPIRES))
-		p->expires_at = strtoll(PQgetvalue(result, 0, AUTH_EXPIRES), NULL, 10);
+	p->expires_at = UINT64_MAX;
+	if (!PQgetisnull(result, 0, AUTH_LEFT))
+	{
+		int64_t		left = strtoll(PQgetvalue(result, 0, AUTH_LEFT), NULL, 10);
+
+		p->expires_at = loop_now() + (left > 0 ? (uint64_t) left : 0);
+	}
 	return p;
 }
 

@@ -23,7 +23,7 @@ struct principal
 	char	   *id;
 	const char **permissions;
 	int			npermissions;
-	int64_t		expires_at;		/* Unix ms; 0 = never */
+	uint64_t	expires_at;		/* loop time, as the auth shard's clock had it; UINT64_MAX = never */
 };
 
 enum principal_answer

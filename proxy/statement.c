@@ -195,13 +195,14 @@ static const char *const texts[STATEMENTS] = {
 	[SQL_INSTANCE_WORKFLOW] = "select i.workflow from wiggle.instance($1) i",
 	[SQL_SCHEDULE_WORKFLOW] = "select s.workflow from wiggle.schedules() s where s.id = $1",
 	[SQL_AUTH_FIND] =
-	"select id, pg_catalog.array_to_string(permissions, E'\n'), " MILLIS("expires_at")
+	"select id, pg_catalog.array_to_string(permissions, E'\n'),"
+	" " MILLIS("nullif(expires_at, 'infinity') - (wiggle.version()).now")
 	" from wiggle.auth_find(pg_catalog.decode($1, 'hex'), $2)",
 	[SQL_AUTH_HEAD] = "select wiggle.auth_head()",
 	[SQL_AUTH_CREATE_KEY] = "select wiggle.auth_create_key($1, $2, " MOMENT("$3") ", $4)",
 	[SQL_AUTH_ADD_CERTIFICATE] = "select wiggle.auth_add_certificate($1, $2, $3, " MOMENT("$4") ", $5)",
 	[SQL_AUTH_CREDENTIALS] =
-	"select id, role, key_prefix, subject, " MILLIS("created_at") ", " MILLIS("expires_at")
+	"select id, role, key_prefix, subject, " MILLIS("created_at") ", " MILLIS("nullif(expires_at, 'infinity')")
 	" from wiggle.auth_credentials()",
 	[SQL_AUTH_GRANT] = "select wiggle.auth_grant($1, $2, $3)",
 	[SQL_AUTH_REVOKE] = "select wiggle.auth_revoke($1, $2)",

@@ -243,10 +243,10 @@ enum node_column
 	NODE_PARTITION, NODE_MEMBER
 };
 
-/* Columns of SQL_AUTH_FIND, as text. */
+/* Columns of SQL_AUTH_FIND, as text; AUTH_LEFT: ms by the shard's clock, NULL for ever. */
 enum auth_column
 {
-	AUTH_ID, AUTH_PERMISSIONS, AUTH_EXPIRES
+	AUTH_ID, AUTH_PERMISSIONS, AUTH_LEFT
 };
 
 /* Columns of SQL_OUTBOX, as text. */

@@ -15,10 +15,11 @@ import grpc
 
 import world
 from harness import Proxy, topology, wait_for
+from test_auth import Keyed
 from test_cli import wiggle
 from test_failover import Load
 from test_storage import OwnWorld
-from wigclient import Client, flow, fresh_name, retry
+from wigclient import Client, ClientTest, flow, fresh_name, retry
 
 # Debian's place; the program faketime would start a process of its own in between.
 LIBRARIES = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")
@@ -131,6 +132,44 @@ class Clocks(WrongClocks):
         for due_after, late in sleeps:
             self.assertEqual(due_after, 3000)
             self.assertGreaterEqual(late, 0)
+
+
+@with_faketime
+class Keys(ClientTest):
+    """Keys expire by the auth shard's clock, whatever a proxy takes the time to be."""
+
+    def key(self, lasts):
+        name = fresh_name("key")
+        return name, world.lone.psql("select wiggle.auth_create_key(:'name', 'viewer', %s)" % lasts, name=name)
+
+    def code(self, proxy, key):
+        client = Keyed(proxy, key)
+        self.addCleanup(client.close)
+        try:
+            client.call("ListWorkflows")
+        except grpc.RpcError as refusal:
+            return refusal.code().name, refusal.details()
+        return "OK", ""
+
+    def test_expiry(self):
+        (over, expired), (_, valid), (_, endless) = (self.key(lasts) for lasts in (
+            "now() + interval '1 h'", "now() + interval '1 h'", "'infinity'"))
+        world.lone.psql("update wiggle.wf_auth_credential set expires_at = now() where id = :'over'", over=over)
+        for clock in ("-86400", "+86400"):
+            with self.subTest(clock=clock):
+                proxy = Proxy(world.AREA, topology(world.lone), name="%s%s" % (fresh_name("keys"), clock), WIGGLE_GRPC_AUTH="enforce",
+                              WIGGLE_AUTH_CACHE_MILLIS=300000, within=clock_at(clock)).start()
+                self.addCleanup(proxy.stop)
+                self.assertEqual(self.code(proxy, expired), ("UNAUTHENTICATED", "credential '%s' has expired" % over))
+                self.assertEqual(self.code(proxy, valid)[0], "OK")
+                self.assertEqual(self.code(proxy, endless)[0], "OK")
+                # while it is known: what was read stays for longer than this waits
+                for seconds in (3, 15, 60):
+                    name, short = self.key("now() + interval '%d s'" % seconds)
+                    if self.code(proxy, short)[0] == "OK":
+                        break
+                wait_for(lambda p=proxy, k=short: self.code(p, k)[0] != "OK", 120, "the end of a key")
+                self.assertEqual(self.code(proxy, short), ("UNAUTHENTICATED", "credential '%s' has expired" % name))
 
 
 class Leases(WrongClocks):
