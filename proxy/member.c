@@ -28,6 +28,9 @@
 /* A heartbeat that something waits for comes so long after the last one. */
 #define BEAT_SOON_MS 1000
 
+/* A worker whose poll has ended without an answer may come again at once, to be told of as if it had stayed. */
+#define AGAIN_MS 200
+
 static char id[WIG_ID_MAX + 1];
 static bool leads;
 
@@ -199,18 +202,28 @@ ask_leave(void)
 	left = shard_ask(home(), &leave) != SUBMIT_OK;
 }
 
-/* Home should hear sooner than it would. */
+/* Home should hear sooner than it would, though not before this time. */
+static void
+beat_by(uint64_t at)
+{
+	if (at < beaten_at + BEAT_SOON_MS)
+		at = beaten_at + BEAT_SOON_MS;
+	if (!leaving && next_beat.slot != 0 && at < next_beat.when)
+		deadline_set(&next_beat, at, ask_beat);
+}
+
 static void
 beat_soon(void)
 {
-	uint64_t	at = beaten_at + BEAT_SOON_MS;
+	beat_by(loop_now());
+}
 
-	if (leaving || next_beat.slot == 0)
-		return;
-	if (at < loop_now())
-		at = loop_now();
-	if (at < next_beat.when)
-		deadline_set(&next_beat, at, ask_beat);
+/* Nobody polls here any more for what somebody did: the others can have its share. */
+static void
+polls_less(void)
+{
+	if (config.task_partitioning)
+		beat_by(loop_now() + AGAIN_MS);
 }
 
 /*
@@ -432,6 +445,7 @@ member_start(void (*heard) (void), void (*failed) (const char *reason))
 	on_beat = heard;
 	on_failed = failed;
 	fleet_start(config.task_partitioning, beat_soon);
+	roster_watch(polls_less);
 	beat_time = metric_histogram("wiggle_proxy_member_heartbeat_seconds", NULL, "Heartbeats on home.");
 	look_time = metric_histogram("wiggle_proxy_member_read_seconds", NULL, "Reads of the members from home.");
 	range_start = metric_gauge("wiggle_proxy_partition_range_start", NULL,

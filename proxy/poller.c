@@ -101,10 +101,11 @@ free_poll(struct poll *poll)
 	free(poll);
 }
 
-/* The call has been answered or is gone. */
+/* The call is answered, or is gone. */
 static void
-forget_call(struct poll *poll)
+forget_call(struct poll *poll, bool answered)
 {
+	roster_end(poll->owner, poll->worker_len, poll->subscription, answered);
 	poll->call = NULL;
 	total--;
 	deadline_clear(&poll->deadline);
@@ -131,7 +132,7 @@ answer_empty(struct poll *poll)
 	struct refusal refusal;
 	bool		tried = poll->tried || drain_started();
 
-	forget_call(poll);
+	forget_call(poll, true);
 	if (tried)
 	{
 		reply_empty(call, 0);
@@ -147,7 +148,7 @@ cancelled(struct call *call, void *arg)
 	struct poll *poll = arg;
 
 	(void) call;
-	forget_call(poll);
+	forget_call(poll, false);
 	if (poll->place == RIDING)
 		return;
 	place_leave(poll);
@@ -473,7 +474,7 @@ deliver(struct poll *poll, const struct batch_row *rows, int n)
 		return;
 	}
 	metric_add(claimed, packed);
-	forget_call(poll);
+	forget_call(poll, true);
 	data = buf_detach(&message, &len);
 	message_reply_packed(call, &com__wiggle__proto__task_list__descriptor, data, len - CALL_PREFIX);
 	free_poll(poll);
@@ -545,7 +546,7 @@ ride_ended(struct item *item, const struct outcome *outcome)
 	{
 		struct call *call = poll->call;
 
-		forget_call(poll);
+		forget_call(poll, true);
 		call_fail(call, outcome->status, "%s", outcome->message);
 		free_poll(poll);
 	}

@@ -24,6 +24,7 @@ struct poller
 	struct poller *newer;
 	struct subscription *subscription;
 	uint64_t	until;			/* loop time */
+	int			open;			/* polls that wait for their answers */
 	uint32_t	hash;
 	char		worker_id[];
 };
@@ -32,14 +33,15 @@ static struct poller *table[BUCKETS];
 static struct poller *oldest;
 static struct poller *newest;
 static int	count;
+static void (*on_less) (void);
 
 static uint32_t
-hash_of(const char *worker_id, const struct subscription *subscription)
+hash_of(const char *worker_id, size_t len, const struct subscription *subscription)
 {
 	uint32_t	hash = subscription->hash;
 
-	for (const char *p = worker_id; *p != '\0'; p++)
-		hash = (hash ^ (unsigned char) *p) * 16777619u;
+	for (size_t i = 0; i < len; i++)
+		hash = (hash ^ (unsigned char) worker_id[i]) * 16777619u;
 	return hash ^ (hash >> 15);
 }
 
@@ -68,6 +70,7 @@ drop(struct poller *poller)
 		at = &(*at)->chain;
 	*at = poller->chain;
 	unlink_age(poller);
+	poller->subscription->pollers--;
 	subscription_unref(poller->subscription);
 	free(poller);
 	count--;
@@ -86,30 +89,34 @@ expire(void)
 	}
 }
 
+/* NULL: it is not there. */
 static struct poller *
-find(const char *worker_id, struct subscription *subscription)
+find(const char *worker_id, size_t len, const struct subscription *subscription)
 {
-	uint32_t	hash = hash_of(worker_id, subscription);
-	struct poller *poller = table[hash & (BUCKETS - 1)];
-	size_t		len = strlen(worker_id);
+	struct poller *poller = table[hash_of(worker_id, len, subscription) & (BUCKETS - 1)];
 
-	while (poller != NULL &&
-		   (poller->subscription != subscription || strcmp(poller->worker_id, worker_id) != 0))
+	while (poller != NULL && (poller->subscription != subscription ||
+							  strncmp(poller->worker_id, worker_id, len) != 0 || poller->worker_id[len] != '\0'))
 		poller = poller->chain;
-	if (poller != NULL)
-	{
-		unlink_age(poller);
-		return poller;
-	}
+	return poller;
+}
+
+/* One that is not linked by age yet. */
+static struct poller *
+add(const char *worker_id, size_t len, struct subscription *subscription)
+{
+	struct poller *poller;
+
 	if (count >= POLLERS_MAX)
 		drop(oldest);
 	poller = xcalloc(1, sizeof(*poller) + len + 1);
 	memcpy(poller->worker_id, worker_id, len);
-	poller->hash = hash;
+	poller->hash = hash_of(worker_id, len, subscription);
 	poller->subscription = subscription;
 	subscription->refs++;
-	poller->chain = table[hash & (BUCKETS - 1)];
-	table[hash & (BUCKETS - 1)] = poller;
+	subscription->pollers++;
+	poller->chain = table[poller->hash & (BUCKETS - 1)];
+	table[poller->hash & (BUCKETS - 1)] = poller;
 	count++;
 	return poller;
 }
@@ -117,14 +124,43 @@ find(const char *worker_id, struct subscription *subscription)
 void
 roster_note(const char *worker_id, struct subscription *subscription, int64_t wait_ms)
 {
-	struct poller *poller = find(worker_id, subscription);
+	size_t		len = strlen(worker_id);
+	struct poller *poller = find(worker_id, len, subscription);
 
+	if (poller != NULL)
+		unlink_age(poller);
+	else
+		poller = add(worker_id, len, subscription);
 	link_newest(poller);
+	poller->open++;
 	poller->until = loop_now() + (uint64_t) (wait_ms + config.poller_ttl_ms);
 
 	/* one a poll keeps the roster from growing with workers that never come back */
 	if (oldest->until <= loop_now())
 		drop(oldest);
+}
+
+void
+roster_end(const char *worker_id, size_t worker_len, struct subscription *subscription, bool answered)
+{
+	struct poller *poller = find(worker_id, worker_len, subscription);
+	bool		last = subscription->pollers == 1;
+
+	if (poller == NULL)
+		return;					/* it was too old, or one too many */
+	if (poller->open > 0)
+		poller->open--;
+	if (answered || poller->open > 0)
+		return;
+	drop(poller);
+	if (last && on_less != NULL)
+		on_less();
+}
+
+void
+roster_watch(void (*less) (void))
+{
+	on_less = less;
 }
 
 static int

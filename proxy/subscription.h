@@ -35,6 +35,9 @@ struct subscription
 	char	   *key;
 	size_t		key_len;
 
+	/* the roster's */
+	int			pollers;		/* workers that are on it with this */
+
 	/* the poller's */
 	struct subscription *ring_prev; /* ring of those with parked polls */
 	struct subscription *ring_next;

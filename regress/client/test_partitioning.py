@@ -125,6 +125,49 @@ class Partitioning(ClientTest):
         for poll in polls:
             poll.cancel()
 
+    def workers(self, proxy):
+        """By member's name, as the proxy's page has them."""
+        return {m["name"]: m["workers"] for m in self.page(proxy)["members"]}
+
+    def test_a_poll_that_nobody_waits_for_gives_its_share_up(self):
+        """For as long as the roster keeps who was answered, more than a minute, it would not."""
+        proxies = self.members("g1", "g2")
+        first, second = proxies
+        name = self.define("a")
+        staying = self.park(first, name)
+        order = [p for _, p in sorted((self.page(p)["self"], p) for p in proxies)]
+
+        def halves():
+            for proxy, half in zip(order, HALVES):
+                self.has_share(proxy, name, half)
+
+        def alone():
+            self.has_share(first, name, [0, 1000])
+            wait_for(lambda: self.workers(first)["g2"] == 0, 60, "no worker of the other")
+        # one of a worker's two streams, then the other
+        streams = [self.park(second, name) for _ in range(2)]
+        halves()
+        beats = self.metric(second, "wiggle_proxy_member_heartbeat_seconds_count")
+        streams[0].cancel()
+        wait_for(lambda: self.metric(second, "wiggle_proxy_member_heartbeat_seconds_count") >= beats + 2, 60, "two heartbeats")
+        halves()
+        streams[1].cancel()
+        alone()
+        # the whole connection
+        client = Client(second.address, options=[("grpc.use_local_subchannel_pool", 1)])
+        parked = client.future("PollTasks", worker_id="w", queues=[name], max=1, wait_millis=20000)
+        halves()
+        self.assertFalse(parked.done())
+        client.close()
+        alone()
+        # one that was answered comes again
+        self.park(second, name, wait=0).result()
+        halves()
+        beats = self.metric(second, "wiggle_proxy_member_heartbeat_seconds_count")
+        wait_for(lambda: self.metric(second, "wiggle_proxy_member_heartbeat_seconds_count") >= beats + 2, 60, "two heartbeats")
+        halves()
+        staying.cancel()
+
     def test_tasks_of_a_share_that_nobody_serves_are_taken_by_others(self):
         first, second = self.members("c1", "c2")
         name = self.define("a")
@@ -181,10 +224,9 @@ class Partitioning(ClientTest):
     def test_a_shard_tells_whose_tasks_became_ready_and_what_was_left(self):
         first, second = self.members("t1", "t2")
         name = self.define("a")
-        gone = self.park(second, name)
-        self.park(first, name, wait=0).result()
+        for proxy in (first, second):
+            self.park(proxy, name, wait=0).result()
         wait_for(lambda: sorted(self.share(p, name) or [] for p in (first, second)) == HALVES, 60, "shares")
-        gone.cancel()
         told = self.listener(name)
         # A look in its share tells the shard that the tasks are divided.
         first.client.poll(name, wait=300)

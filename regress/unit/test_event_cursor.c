@@ -156,6 +156,50 @@ workers_are_counted_by_their_ids(void **state)
 	loop_close();
 }
 
+static int	told;				/* how often less() was called */
+
+static void
+less(void)
+{
+	told++;
+}
+
+/* A worker that does not wait any more is off the roster at once; one that was answered is not. */
+static void
+pollers_go_with_the_last_poll_that_nobody_answers(void **state)
+{
+	static const char *const queues[] = {"left"};
+	struct subscription *left = subscription_get(queues, 1, NULL, 0);
+	int			before;
+
+	(void) state;
+	loop_open();
+	roster_watch(less);
+	before = roster_count();
+	roster_note("one", left, 60000);
+	roster_note("one", left, 60000);
+	roster_note("two", left, 60000);
+	assert_int_equal(left->pollers, 2);
+	roster_end("one#nonce", 3, left, false);
+	assert_int_equal(roster_count(), before + 2);
+	roster_end("one#nonce", 3, left, false);
+	assert_int_equal(roster_count(), before + 1);
+	assert_int_equal(told, 0);
+	roster_end("tw", 2, left, false);
+	roster_end("two", 3, left, true);
+	assert_int_equal(roster_count(), before + 1);
+	roster_note("two", left, 60000);
+	roster_end("two", 3, left, false);
+	assert_int_equal(roster_count(), before);
+	assert_int_equal(left->pollers, 0);
+	assert_int_equal(told, 1);
+	roster_end("two", 3, left, false);
+	assert_int_equal(told, 1);
+	roster_watch(NULL);
+	subscription_unref(left);
+	loop_close();
+}
+
 static void
 what_cannot_be_read_covers_nothing(void **state)
 {
@@ -179,6 +223,7 @@ main(void)
 		cmocka_unit_test(places_are_set_and_read),
 		cmocka_unit_test(polls_cover_by_queue_and_version),
 		cmocka_unit_test(workers_are_counted_by_their_ids),
+		cmocka_unit_test(pollers_go_with_the_last_poll_that_nobody_answers),
 		cmocka_unit_test(what_cannot_be_read_covers_nothing),
 	};
 

@@ -294,6 +294,35 @@ without_any_shard_it_is_unavailable(void **state)
 	assert_int_equal(call.status, GRPC_UNAVAILABLE);
 }
 
+static void
+a_poll_that_is_not_answered_takes_its_worker_off_the_roster(void **state)
+{
+	struct call calls[2];
+	struct item *items[64];
+	struct subscription *subscription = subscription_get(mail, 1, NULL, 0);
+	int			n;
+
+	(void) state;
+	park_call(&calls[0], mail);
+	park_call(&calls[1], mail);
+	assert_int_equal(subscription->pollers, 1);
+	end_call(&calls[0]);
+	assert_int_equal(subscription->pollers, 1);
+	poller_wake(0, "[[\"mail\"]]");
+	n = go(0, items, 0);
+	assert_int_equal(n, 1);
+	end_call(&calls[1]);
+	assert_int_equal(subscription->pollers, 0);
+	come_back(items, n, 0);
+
+	ask(&calls[0], mail, 10000);
+	n = go(poller_wants(0) ? 0 : 1, items, 0);
+	come_back(items, n, n);
+	assert_int_equal(calls[0].answers, 1);
+	assert_int_equal(subscription->pollers, 1);
+	subscription_unref(subscription);
+}
+
 static int	beats;
 
 static void
@@ -652,6 +681,7 @@ main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, fresh, nothing_left)
 	const struct CMUnitTest tests[] = {
+		T(a_poll_that_is_not_answered_takes_its_worker_off_the_roster),
 		T(a_new_poll_asks_every_shard_once_then_parks),
 		T(a_poll_that_does_not_wait_is_answered_when_all_have_been_asked),
 		T(without_any_shard_it_is_unavailable),
