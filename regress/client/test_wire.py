@@ -287,13 +287,47 @@ class Floods(WireTest):
         self.assertEqual(raw.headers[stream]["grpc-status"], EXHAUSTED)
         self.assertEqual(raw.status(), OK)
 
-    def test_ten_thousand_small_fields(self):
-        raw = self.connect()
-        block = request() + b"".join(literal("a", "b") for _ in range(3000))
-        stream = raw.open(block[:16000], body=EMPTY)
+    def send_block(self, raw, block):
+        """A request whose header block takes as many frames as it needs: (grpc-status, reset with) of its stream."""
+        stream, raw.next_stream = raw.next_stream, raw.next_stream + 2
+        pieces = [block[i:i + 16384] for i in range(0, len(block), 16384)]
+        raw.send(b"".join(frame(HEADERS if i == 0 else CONTINUATION, END_HEADERS if i == len(pieces) - 1 else 0, stream, piece)
+                          for i, piece in enumerate(pieces)) + frame(DATA, END_STREAM, stream, EMPTY))
         raw.wait(lambda: stream in raw.ended or stream in raw.resets or raw.closed)
-        self.assertNotEqual(raw.headers.get(stream, {}).get("grpc-status"), OK)
+        return raw.headers.get(stream, {}).get("grpc-status"), raw.resets.get(stream)
+
+    def test_ten_thousand_small_fields(self):
+        """Each costs 34 bytes: what is too much ends its own stream, and the tables of both sides stay in step."""
+        raw = self.connect()
+        for fields, status in ((400, OK), (1000, EXHAUSTED), (3000, None), (10000, None)):
+            with self.subTest(fields=fields):
+                got, reset = self.send_block(raw, request() + literal("a", "b") * fields)
+                self.assertEqual(got, status)
+                self.assertEqual(reset is not None, status is None)
+                self.assertEqual(raw.status(request() + literal("x-%d" % fields, "kept", index=True)), OK)
+        self.assertEqual(raw.goaways, [])
         self.others_are_served()
+
+    def test_metadata_in_eight_full_continuations(self):
+        memory = self.proxy.rss_kb()
+        raw = self.connect()
+        block = request()
+        while len(block) < 8 * 16384:
+            block += literal("x-more", "y" * 4000)
+        block += literal("x-last", "y" * (9 * 16384 - len(block) - 11))
+        self.assertEqual(len(block), 9 * 16384)
+        status, _ = self.send_block(raw, block)
+        self.assertNotEqual(status, OK)
+        self.others_are_served()
+        self.assertLess(self.proxy.rss_kb() - memory, 20000)
+
+    def test_a_megabyte_of_metadata(self):
+        """More frames than are allowed: of fields that are short each, and of one that never ends."""
+        for block in (b"".join(literal("x-%d" % i, "y" * 4000) for i in range(260)), literal("x-big", "y" * (1 << 20))):
+            raw = self.connect()
+            status, _ = self.send_block(raw, request() + block)
+            self.assertNotEqual(status, OK)
+            self.closed(raw)
 
     def test_a_header_bomb(self):
         """A field of 4,000 bytes, entered in the table once and named 16,000 times."""
