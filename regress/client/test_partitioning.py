@@ -11,6 +11,7 @@ from wigclient import Client, ClientTest
 
 THIRDS = [[0, 334], [334, 667], [667, 1000]]
 HALVES = [[0, 500], [500, 1000]]
+LONG = 600000   # ms: longer than these tests take
 
 
 class Partitioning(ClientTest):
@@ -28,9 +29,9 @@ class Partitioning(ClientTest):
         proxy.client = client
         return proxy
 
-    def members(self, *names):
+    def members(self, *names, **more):
         """Started, and each knows all of them."""
-        started = [self.member(name) for name in names]
+        started = [self.member(name, **more) for name in names]
         for proxy in started:
             wait_for(lambda p=proxy: sorted(self.ranges(p)) == sorted(names), 60, "a list of %s" % (names,))
         return started
@@ -63,8 +64,9 @@ class Partitioning(ClientTest):
         self.assertTrue(found, "%s is not among the metrics" % name)
         return float(found.group(1))
 
-    def park(self, proxy, queue, wait=20000):
-        return proxy.client.future("PollTasks", worker_id="w", queues=[queue], max=1, wait_millis=wait)
+    def park(self, proxy, queue, wait=20000, client=None):
+        return (client or proxy.client).future("PollTasks", worker_id="w", queues=[queue], max=1, wait_millis=wait,
+                                               timeout=60 + wait / 1000)
 
     def age(self, name):
         world.lone.psql("update wiggle.wf_node set last_heartbeat = last_heartbeat - interval '61 s' where name = :'name'",
@@ -130,11 +132,11 @@ class Partitioning(ClientTest):
         return {m["name"]: m["workers"] for m in self.page(proxy)["members"]}
 
     def test_a_poll_that_nobody_waits_for_gives_its_share_up(self):
-        """For as long as the roster keeps who was answered, more than a minute, it would not."""
-        proxies = self.members("g1", "g2")
+        """Who was answered stays on the roster for an hour here."""
+        proxies = self.members("g1", "g2", WIGGLE_POLLER_TTL_MILLIS=3600000, WIGGLE_LONGPOLL_MAX_MILLIS=LONG)
         first, second = proxies
         name = self.define("a")
-        staying = self.park(first, name)
+        staying = self.park(first, name, LONG)
         order = [p for _, p in sorted((self.page(p)["self"], p) for p in proxies)]
 
         def halves():
@@ -145,7 +147,7 @@ class Partitioning(ClientTest):
             self.has_share(first, name, [0, 1000])
             wait_for(lambda: self.workers(first)["g2"] == 0, 60, "no worker of the other")
         # one of a worker's two streams, then the other
-        streams = [self.park(second, name) for _ in range(2)]
+        streams = [self.park(second, name, LONG) for _ in range(2)]
         halves()
         beats = self.metric(second, "wiggle_proxy_member_heartbeat_seconds_count")
         streams[0].cancel()
@@ -155,7 +157,7 @@ class Partitioning(ClientTest):
         alone()
         # the whole connection
         client = Client(second.address, options=[("grpc.use_local_subchannel_pool", 1)])
-        parked = client.future("PollTasks", worker_id="w", queues=[name], max=1, wait_millis=20000)
+        parked = self.park(second, name, LONG, client)
         halves()
         self.assertFalse(parked.done())
         client.close()
