@@ -113,6 +113,9 @@ struct method
 };
 extern const struct method *method_find(const char *name, size_t len);
 
+/* The name of the i-th of all methods, gRPC's own among them; NULL behind the last. */
+extern const char *method_name(size_t i);
+
 /* Does a call of it wait for what may come, and change nothing meanwhile? */
 extern bool method_waits(const struct method *method);
 

@@ -26,6 +26,7 @@
 static struct MHD_Daemon *httpd;
 static uv_poll_t poll_handle;
 static struct deadline timeout;
+static struct metric *ready;
 static const char *arriving;	/* whose connection the daemon is being given, or NULL */
 
 struct page
@@ -52,6 +53,7 @@ write_readyz(struct buf *out)
 static unsigned
 write_metrics(struct buf *out)
 {
+	metric_set(ready, health_ready());
 	metrics_write(out);
 	return MHD_HTTP_OK;
 }
@@ -202,6 +204,7 @@ http_open(struct wig_error *err)
 		return true;
 	if (!address_parse("WIGGLE_DASHBOARD_BIND", config.dashboard_bind, config.dashboard_port, &addr, err))
 		return false;
+	ready = metric_gauge("wiggle_proxy_ready", NULL, "1 while /readyz says so.");
 	http_call_setup(wake);
 	start_daemon(&addr);
 	if (httpd == NULL)

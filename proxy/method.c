@@ -112,3 +112,13 @@ method_find_standard(const char *path, size_t len, enum method_shape *shape, boo
 	}
 	return NULL;
 }
+
+const char *
+method_name(size_t i)
+{
+	size_t		ours = sizeof(methods) / sizeof(methods[0]);
+
+	if (i < ours)
+		return methods[i].name;
+	return i - ours < sizeof(standard) / sizeof(standard[0]) ? standard[i - ours].method.name : NULL;
+}

@@ -57,6 +57,12 @@ metric_gauge(const char *name, const char *labels, const char *help)
 }
 
 struct metric *
+metric_gauge_millis(const char *name, const char *labels, const char *help)
+{
+	return find_or_create(METRIC_GAUGE_MILLIS, name, labels, help);
+}
+
+struct metric *
 metric_histogram(const char *name, const char *labels, const char *help)
 {
 	return find_or_create(METRIC_HISTOGRAM, name, labels, help);
@@ -99,12 +105,16 @@ write_one(const struct metric *m, struct buf *out)
 {
 	if (m->kind == METRIC_HISTOGRAM)
 		write_histogram(m, out);
-	else if (m->kind == METRIC_GAUGE && m->value == METRIC_GONE)
-		return;
-	else if (m->labels != NULL)
-		buf_printf(out, "%s{%s} %" PRId64 "\n", m->name, m->labels, m->value);
-	else
-		buf_printf(out, "%s %" PRId64 "\n", m->name, m->value);
+	else if (m->value != METRIC_GONE)
+	{
+		const char *form = m->labels != NULL ? "%s{%s} " : "%s%s ";
+
+		buf_printf(out, form, m->name, m->labels != NULL ? m->labels : "");
+		if (m->kind == METRIC_GAUGE_MILLIS)
+			buf_printf(out, "%.15g\n", (double) m->value / 1000);
+		else
+			buf_printf(out, "%" PRId64 "\n", m->value);
+	}
 }
 
 /* The first metric of its name writes all of that name. */
@@ -129,7 +139,7 @@ metrics_also(void (*write) (struct buf *out))
 void
 metric_head(struct buf *out, enum metric_kind kind, const char *name, const char *help)
 {
-	static const char *const kinds[] = {"counter", "gauge", "histogram"};
+	static const char *const kinds[] = {"counter", "gauge", "gauge", "histogram"};
 
 	buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kinds[kind]);
 }

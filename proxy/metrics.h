@@ -5,7 +5,7 @@
  * Every metric is created once (at start, or when a shard or lane appears) and
  * lives as long as the process; callers keep the pointer. One thread uses them:
  * the loop. Names follow Prometheus: wiggle_proxy_<what>_<unit>[_total], and wiggle_shard_…
- * for what a shard has told.
+ * for what a shard has told; units are Prometheus' base units: seconds, bytes.
  */
 #ifndef WIGGLE_PROXY_METRICS_H
 #define WIGGLE_PROXY_METRICS_H
@@ -18,6 +18,7 @@ enum metric_kind
 {
 	METRIC_COUNTER,
 	METRIC_GAUGE,
+	METRIC_GAUGE_MILLIS,		/* set in milliseconds, shown in seconds */
 	METRIC_HISTOGRAM			/* of durations: 100 µs … 60 s, shown in seconds */
 };
 
@@ -44,6 +45,7 @@ struct metric
  */
 extern struct metric *metric_counter(const char *name, const char *labels, const char *help);
 extern struct metric *metric_gauge(const char *name, const char *labels, const char *help);
+extern struct metric *metric_gauge_millis(const char *name, const char *labels, const char *help);
 extern struct metric *metric_histogram(const char *name, const char *labels, const char *help);
 
 static inline void

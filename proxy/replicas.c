@@ -20,6 +20,7 @@
 #include "side.h"
 
 #define BEAT_MS			1000
+#define AWAY_MS			(-1000) /* what the metric shows then: -1 s */
 
 /* Not heard of: further behind than any topology allows. */
 #define LAG_UNKNOWN		INT64_MAX
@@ -68,7 +69,7 @@ judge(struct replica *replica)
 	int			id = replica->all->shard->entry->id;
 
 	if (!replica->all->left)
-		metric_set(replica->lag, replica->lag_ms == LAG_UNKNOWN ? -1 : replica->lag_ms);
+		metric_set(replica->lag, replica->lag_ms == LAG_UNKNOWN ? AWAY_MS : replica->lag_ms);
 	if (serves == replica->serves)
 		return;
 	replica->serves = serves;
@@ -283,8 +284,10 @@ create(struct replicas *all, int i)
 	replica->target = make_target(entry, i, &err);
 	replica->pool = side_create(all->shard, replica->target, entry->replicas[i].pool, entry->replicas[i].pool,
 								&replica_ops, replica);
-	replica->lag = metric_gauge("wiggle_proxy_replica_lag_milliseconds", labels,
-								"How far a replica is behind its primary, at least; -1: it cannot be asked");
+	replica->lag = metric_gauge_millis("wiggle_proxy_replica_lag_seconds", labels,
+									   "How far a replica is behind its primary, at least; -1: it cannot be asked");
+	/* nobody asks it before the primary has been set up */
+	metric_set(replica->lag, AWAY_MS);
 	replica->reads = metric_counter("wiggle_proxy_replica_reads_total", labels, "Reads given to a replica");
 }
 

@@ -35,6 +35,7 @@ static struct deadline next_look;
 static struct metric *failures;
 static struct metric *reloads;
 static struct metric *refused;
+static struct metric *refused_last;
 static struct metric *expires;
 
 /* ------------------------------------------------------------------- files */
@@ -178,6 +179,7 @@ take(SSL_CTX *context)
 {
 	SSL_CTX_free(current);
 	current = context;
+	metric_set(refused_last, 0);
 	tell(context);
 }
 
@@ -198,6 +200,7 @@ tls_server_reload(void)
 		return;
 	}
 	metric_add(refused, 1);
+	metric_set(refused_last, 1);
 	log_error("tls", "the certificates in use stay: %s", err.message);
 }
 
@@ -220,7 +223,9 @@ tls_server_open(struct wig_error *err)
 	reloads = metric_counter("wiggle_proxy_tls_reloads_total", NULL, "Times that new certificates were taken.");
 	refused = metric_counter("wiggle_proxy_tls_reloads_refused_total", NULL,
 							 "Times that changed certificate files were refused and the old ones kept.");
-	expires = metric_gauge("wiggle_proxy_tls_certificate_expires", NULL,
+	refused_last = metric_gauge("wiggle_proxy_tls_files_refused", NULL,
+								"1 while the certificate files as they are now are refused and former ones in use.");
+	expires = metric_gauge("wiggle_proxy_tls_certificate_expiration_timestamp_seconds", NULL,
 						   "When the certificate in use expires, in seconds since 1970.");
 	look_again();
 	context = read_files(err);

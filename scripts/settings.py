@@ -206,7 +206,7 @@ def metric_rows():
         if not path.endswith(".c") or path == "metrics.c":
             continue
         source = read("proxy/" + path)
-        for m in re.finditer(r"\bmetric_(counter|gauge|histogram)\(", source):
+        for m in re.finditer(r"\bmetric_(counter|gauge|histogram)(?:_millis)?\(", source):
             name, _, text = arguments(source[m.end():])
             rows[string(name)] = (m.group(1), string(text))
         for m in re.finditer(r"\bFAMILY\((?=\")", source):

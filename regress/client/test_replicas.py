@@ -55,19 +55,19 @@ class Replicas(ClientTest):
 
     def metric(self, proxy, name, replica=None):
         labels = 'shard="0"' + (',replica="%d"' % replica if replica else "")
-        found = re.search(r"^%s\{%s\} (-?\d+)$" % (name, re.escape(labels)), proxy.http("/metrics")[1], re.M)
-        return int(found.group(1)) if found else None
+        found = re.search(r"^%s\{%s\} (-?[\d.]+)$" % (name, re.escape(labels)), proxy.http("/metrics")[1], re.M)
+        return float(found.group(1)) if found else None
 
     def reads(self, replica, proxy=None):
         return self.metric(proxy or self.proxy, "wiggle_proxy_replica_reads_total", replica)
 
     def lag(self, replica, proxy=None):
-        return self.metric(proxy or self.proxy, "wiggle_proxy_replica_lag_milliseconds", replica)
+        return self.metric(proxy or self.proxy, "wiggle_proxy_replica_lag_seconds", replica)
 
     def serving(self, proxy, n):
         """Wait until so many replicas serve."""
         def count():
-            return sum(0 <= self.lag(i, proxy) <= 3000 for i in (1, 2)) == n
+            return sum(0 <= self.lag(i, proxy) <= 3 for i in (1, 2)) == n
         wait_for(count, 60, "%d serving replicas of %s" % (n, proxy.name))
 
     def paused(self, standby):
@@ -209,7 +209,7 @@ class Replicas(ClientTest):
         self.addCleanup(client.close)
 
         def serves():
-            return 0 <= self.lag(1, proxy) <= 3000
+            return 0 <= self.lag(1, proxy) <= 3
 
         def lists_by(replica):
             before = self.reads(1, proxy)
@@ -267,6 +267,15 @@ class Replicas(ClientTest):
         written(fewer, document)
         wait_for(lambda: self.lag(2, fewer) is None, 60, "a gauge less")
         wait_for(lambda: self.lag(1, fewer) is not None, 60, "the other one's")
+
+    def test_while_the_primary_has_not_been_there_none_is_up_to_date(self):
+        document = topology(self.home, self.away)
+        document["shards"][1]["primary"]["url"] = "jdbc:postgresql://127.0.0.1:1/wiggle"
+        document["shards"][1]["replicas"] = [entry(self.standbys[0])]
+        proxy = Proxy(world.AREA, document, name="replicas-primary-away").start(wait=False)
+        self.addCleanup(proxy.stop)
+        wait_for(proxy.serves, 60, "home")
+        self.assertIn('wiggle_proxy_replica_lag_seconds{shard="1",replica="1"} -1\n', proxy.http("/metrics")[1])
 
     def test_a_database_that_is_no_copy_of_the_primary_serves_nothing(self):
         strange = self.start_proxy("replicas-strange", replicas=[

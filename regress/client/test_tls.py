@@ -477,6 +477,9 @@ class Reload(TlsTest):
             before = done[1]
             wait_for(lambda: done[1] > before, what="new connections after the change")
         self.assertIn("wiggle_proxy_tls_reloads_refused_total 1", self.running.http("/metrics")[1])
+        self.assertIn("wiggle_proxy_tls_files_refused 1\n", self.running.http("/metrics")[1])
+        ours.issue(fresh_name("mended")).both(self.file)
+        wait_for(lambda: "wiggle_proxy_tls_files_refused 0\n" in self.running.http("/metrics")[1], what="files that are taken")
 
     def test_hangup_reads_them_at_once(self):
         told = self.running.log().count("using the certificate in")

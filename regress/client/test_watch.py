@@ -87,6 +87,7 @@ class Metrics(Watched):
         self.assertGreaterEqual(found["wiggle_proxy_calls_total", 'method="StartInstance",code="OK"'], 4)
         self.assertEqual(found["wiggle_proxy_calls_total", 'method="GetInstance",code="NOT_FOUND"'], 1)
         self.assertGreaterEqual(found["wiggle_proxy_call_seconds_count", 'method="StartInstance"'], 4)
+        self.assertEqual(found["wiggle_proxy_calls_total", 'method="GetInstance",code="INTERNAL"'], 0, "from the start on")
         self.assertEqual(found["wiggle_shard_up", 'shard="0"'], 1)
         self.assertEqual(found["wiggle_shard_clock_running", 'shard="0"'], 1)
         for duty in ("timers", "leases", "schedules", "retention"):
@@ -96,6 +97,16 @@ class Metrics(Watched):
         for table in ("wf_ready", "wf_lease", "wf_timer", "wf_token", "wf_instance", "wf_scope"):
             self.assertIn(("wiggle_shard_table_dead_rows", 'shard="0",table="%s"' % table), found)
         wait_for(lambda: self.metrics()["wiggle_proxy_workers", None] >= 1, 60, "a worker that has polled")
+
+    def test_it_says_what_readyz_says(self):
+        self.assertEqual(self.metrics()["wiggle_proxy_ready", None], 1)
+        document = copy.deepcopy(self.proxy.document)
+        document["shards"][0]["primary"]["url"] = "jdbc:postgresql://127.0.0.1:1/wiggle"
+        away = Proxy(world.AREA, document, name=self.database + "_away").start(wait=False)
+        self.addCleanup(away.stop)
+        wait_for(lambda: away.http("/readyz"), 60, "the second port")
+        self.assertEqual(away.http("/readyz")[0], 503)
+        self.assertEqual(self.metrics(away)["wiggle_proxy_ready", None], 0)
 
     def test_an_old_snapshot_is_seen(self):
         holder = subprocess.Popen(["psql", "-X", "-q", "-A", "-t", "-d", world.lone.conninfo(self.database)],
