@@ -175,7 +175,8 @@ read_environment(struct wig_error *err)
 
 		setting_variable(&settings[i], name);
 		value = getenv(name);
-		if (value == NULL || (*value == '\0' && settings[i].kind != SETTING_TEXT))
+		if (value == NULL || (*value == '\0' && settings[i].kind != SETTING_TEXT) ||
+			setting_is_link(name, strlen(name), value))
 			continue;
 		if (!set(&settings[i], CONFIG_ENVIRONMENT, name, value, err))
 			return false;
@@ -321,7 +322,7 @@ check_foreign(struct wig_error *err)
 		size_t		len = strcspn(*entry, "=");
 		const struct foreign *foreign = setting_is(*entry, len) ? NULL : setting_foreign(*entry, len);
 
-		if (foreign == NULL || foreign->fate != FOREIGN_REFUSED || (*entry)[len] == '\0' ||
+		if (foreign == NULL || foreign->fate != FOREIGN_REFUSED || (*entry)[len] == '\0' || setting_is_link(*entry, len, *entry + len + 1) ||
 			accepts(foreign, *entry + len + 1))
 			continue;
 		if (foreign->accepts != NULL)

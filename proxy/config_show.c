@@ -30,6 +30,38 @@ nearest_variable(const char *name)
 	return wig_nearest(name, candidates);
 }
 
+/* All in one line: there are seven for each port of a Service. */
+static void
+tell_links(config_foreign_fn tell, void *arg)
+{
+	struct buf	text = BUF_INIT;
+	const char *one = NULL;
+	int			more = -1;
+
+	for (char **entry = environ; entry != NULL && *entry != NULL; entry++)
+	{
+		size_t		len = strcspn(*entry, "=");
+
+		if ((*entry)[len] == '\0' || !setting_is_link(*entry, len, *entry + len + 1))
+			continue;
+		/* the one that could be taken for a setting */
+		if (one == NULL || setting_is(*entry, len))
+			one = *entry;
+		more++;
+	}
+	if (one != NULL)
+	{
+		buf_printf(&text, "%.*s", (int) strcspn(one, "="), one);
+		if (more > 0)
+			buf_printf(&text, " and %d more", more);
+		buf_text(&text, more > 0 ? " are what Kubernetes tells pods of its Services, and have no effect;"
+				 : " is what Kubernetes tells pods of its Services, and has no effect;");
+		buf_text(&text, " with enableServiceLinks: false in the pod's spec it does not");
+		tell(true, buf_cstr(&text), arg);
+	}
+	buf_free(&text);
+}
+
 void
 config_foreign(config_foreign_fn tell, void *arg)
 {
@@ -42,7 +74,8 @@ config_foreign(config_foreign_fn tell, void *arg)
 		char		name[SETTING_NAME_MAX];
 		const char *near;
 
-		if (strncmp(*entry, "WIGGLE_", 7) != 0 || setting_is(*entry, len))
+		if (strncmp(*entry, "WIGGLE_", 7) != 0 || setting_is(*entry, len) ||
+			((*entry)[len] == '=' && setting_is_link(*entry, len, *entry + len + 1)))
 			continue;
 		if (foreign != NULL && (foreign->fate != FOREIGN_IGNORED || (*entry)[len] == '\0' || (*entry)[len + 1] == '\0'))
 			continue;
@@ -58,6 +91,7 @@ config_foreign(config_foreign_fn tell, void *arg)
 		tell(foreign != NULL, buf_cstr(&text), arg);
 	}
 	buf_free(&text);
+	tell_links(tell, arg);
 }
 
 /*

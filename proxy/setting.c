@@ -286,6 +286,45 @@ setting_is(const char *variable, size_t len)
 	return false;
 }
 
+/* NAME_PORT_8080_TCP, and that with _PROTO, _PORT or _ADDR behind it. */
+static bool
+is_port_link(const char *name)
+{
+	const char *at = strstr(name, "_PORT_");
+	size_t		digits = at != NULL ? strspn(at + 6, "0123456789") : 0;
+
+	if (digits == 0)
+		return false;
+	at += 6 + digits;
+	for (const char *const *p = (const char *const[]) {"_TCP", "_UDP", "_SCTP", NULL}; *p != NULL; p++)
+	{
+		size_t		n = strlen(*p);
+
+		if (strncmp(at, *p, n) == 0)
+			return at[n] == '\0' || strcmp(at + n, "_PROTO") == 0 || strcmp(at + n, "_PORT") == 0 || strcmp(at + n, "_ADDR") == 0;
+	}
+	return false;
+}
+
+bool
+setting_is_link(const char *variable, size_t len, const char *value)
+{
+	char		name[256];
+	const char *service;
+
+	if (len >= sizeof(name) || len < 11 || memcmp(variable, "WIGGLE_", 7) != 0)
+		return false;
+	memcpy(name, variable, len);
+	name[len] = '\0';
+	service = strstr(name, "_SERVICE_");
+	if (service != NULL && (strcmp(service, "_SERVICE_HOST") == 0 || strncmp(service, "_SERVICE_PORT", 13) == 0))
+		return true;
+	if (strcmp(name + len - 5, "_PORT") == 0 &&
+		(strncmp(value, "tcp://", 6) == 0 || strncmp(value, "udp://", 6) == 0 || strncmp(value, "sctp://", 7) == 0))
+		return true;
+	return is_port_link(name);
+}
+
 void
 setting_choices(const struct setting *s, char *out, size_t cap)
 {

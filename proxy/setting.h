@@ -72,4 +72,10 @@ extern const size_t nforeigns;
 /* NULL: nobody's. */
 extern const struct foreign *setting_foreign(const char *variable, size_t len);
 
+/*
+ * Is the variable what Kubernetes tells each pod of a Service whose name begins with wiggle (enableServiceLinks)?
+ * It is none of the settings then, not even where it is called WIGGLE_PORT: no port is written tcp://…
+ */
+extern bool setting_is_link(const char *variable, size_t len, const char *value);
+
 #endif							/* WIGGLE_PROXY_SETTING_H */

@@ -72,9 +72,7 @@ credential, calls in JSON need the same as by gRPC.
 | `/metrics` | the metrics below, in Prometheus' text format |
 | `/api/cluster` | this process and its parts, the proxies and [who takes what](partitioning.md) as JSON; `wiggle cluster` lists the proxies |
 
-Metrics of lanes and wake-ups have the label `shard`, those of lanes `lane` too; those of calls `method`, and `code`,
-`wiggle_proxy_partition_fallbacks_total` has `reason`. Histograms
-are in seconds. `wiggle_shard_…` is what each shard tells when it is asked, every `WIGGLE_QUEUE_LAG_CHECK_INTERVAL_MILLIS`: one bounded
+Histograms are in seconds, and have `le` beside their labels. `wiggle_shard_…` is what each shard tells when it is asked, every `WIGGLE_QUEUE_LAG_CHECK_INTERVAL_MILLIS`: one bounded
 question; a scrape waits for no database, and a shard that has not answered lately is shown by `wiggle_shard_up` alone. Every
 proxy shows all shards: take the maximum over them, not the sum. [deploy/grafana/wiggle.json](../deploy/grafana/wiggle.json) is a
 dashboard of them, [deploy/prometheus/wiggle-rules.yml](../deploy/prometheus/wiggle-rules.yml) has alerts.
@@ -82,8 +80,8 @@ dashboard of them, [deploy/prometheus/wiggle-rules.yml](../deploy/prometheus/wig
 When the oldest ready task of a queue waits for longer than `WIGGLE_QUEUE_LAG_WARN_MILLIS`, the proxy that leads says so in its log,
 once, with whether a worker polls the queue, and once that it is over.
 
-| metric | kind | |
-| --- | --- | --- |
+| metric | kind | labels | |
+| --- | --- | --- | --- |
 """
 
 
@@ -199,6 +197,15 @@ def server_rows():
         yield string(args[0]), default, (string(args[1]) + " " + more).strip() + note
 
 
+def labels_of(given, before):
+    """The names of the labels that are a metric's second argument: the text itself, or what was last printed into that variable."""
+    if given == "NULL":
+        return []
+    if not given.startswith('"'):
+        given = re.findall(r"\bsnprintf\(%s, [^\n]*" % given, before)[-1]
+    return re.findall(r'(\w+)=\\"', given)
+
+
 def metric_rows():
     """Each name once: label sets are told apart at run time."""
     rows = {}
@@ -207,12 +214,12 @@ def metric_rows():
             continue
         source = read("proxy/" + path)
         for m in re.finditer(r"\bmetric_(counter|gauge|histogram)(?:_millis)?\(", source):
-            name, _, text = arguments(source[m.end():])
-            rows[string(name)] = (m.group(1), string(text))
+            name, labels, text = arguments(source[m.end():])
+            rows[string(name)] = (m.group(1), labels_of(labels, source[:m.start()]), string(text))
         for m in re.finditer(r"\bFAMILY\((?=\")", source):
-            _, kind, name, _, text = arguments(source[m.end():])
-            rows[string(name)] = (kind.removeprefix("METRIC_").lower(), string(text))
-    return [(name, *rows[name]) for name in sorted(rows)]
+            _, kind, name, label, text = arguments(source[m.end():])
+            rows[string(name)] = (kind.removeprefix("METRIC_").lower(), ["shard"] + [string(label)] * (label != "NULL"), string(text))
+    return [(name, rows[name][0], ", ".join("`%s`" % label for label in rows[name][1]), rows[name][2]) for name in sorted(rows)]
 
 
 def most_used():
@@ -231,7 +238,7 @@ def page():
     rows = "".join("| `%s` | %s | %s | %s |\n" % (n, d, r, t.replace("|", "\\|")) for n, d, r, t, _ in proxy_rows())
     foreign = "".join("| `%s` | %s | %s |\n" % row for row in foreign_rows())
     server = "".join("| `%s` | %s | %s |\n" % row for row in sorted(server_rows()))
-    metrics = "".join("| `%s` | %s | %s |\n" % row for row in metric_rows())
+    metrics = "".join("| `%s` | %s | %s | %s |\n" % row for row in metric_rows())
     return HEAD + rows + FOREIGN + foreign + MIDDLE + server + WATCHING + metrics
 
 

@@ -13,6 +13,10 @@ BARE = {k: v for k, v in os.environ.items() if not k.startswith("WIGGLE_")}
 PROFILE_A = {"WIGGLE_NODE_NAME": "wiggle-7d4f"}
 PROFILE_B = {"WIGGLE_NODE_NAME": "wiggle-7d4f", "WIGGLE_POLL_INTERVAL_MILLIS": "200", "WIGGLE_HOUSEKEEPING_BATCH": "500",
              "WIGGLE_ADAPTIVE_HOUSEKEEPING": "true", "WIGGLE_JDBC_POOL_SIZE": "10"}
+# What Kubernetes adds to both, for the Service of that name; WIGGLE_PORT is in the manifests.
+LINKS = {"WIGGLE_SERVICE_HOST": "10.96.0.7", "WIGGLE_SERVICE_PORT": "8080", "WIGGLE_SERVICE_PORT_GRPC": "8080",
+         "WIGGLE_PORT_8080_TCP": "tcp://10.96.0.7:8080", "WIGGLE_PORT_8080_TCP_PROTO": "tcp", "WIGGLE_PORT_8080_TCP_PORT": "8080",
+         "WIGGLE_PORT_8080_TCP_ADDR": "10.96.0.7"}
 PUSHED = {"wiggle.clock_batch": "500", "wiggle.default_lease": "45s", "wiggle.loop_max_iterations": "77",
           "wiggle.retention": "2h", "wiggle.event_retention": "3d", "wiggle.record_step_io": "off",
           "wiggle.retry_park": "2s"}
@@ -53,13 +57,14 @@ class SettingsTest(ClientTest):
 class Manifests(SettingsTest):
     def test_profiles_start_unchanged(self):
         database = self.database()
-        for profile, told in ((PROFILE_A, []), (PROFILE_B, ["WIGGLE_POLL_INTERVAL_MILLIS", "WIGGLE_ADAPTIVE_HOUSEKEEPING"])):
+        for profile, told in (({**PROFILE_A, **LINKS}, []), ({**PROFILE_B, **LINKS}, ["WIGGLE_POLL_INTERVAL_MILLIS", "WIGGLE_ADAPTIVE_HOUSEKEEPING"])):
             with self.subTest(profile=sorted(profile)):
                 proxy = self.proxy(database, **profile).start()
                 self.serves(proxy)
                 self.assertEqual(proxy.stop(), 0)
                 log = proxy.log()
                 self.assertNotIn(" WARN ", log)
+                self.assertEqual(log.count("enableServiceLinks: false"), 1, log)
                 for name in told:
                     self.assertIn(" INFO  config: %s has no effect: " % name, log)
                 os.unlink(proxy.log_path)

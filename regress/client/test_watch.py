@@ -131,7 +131,8 @@ class Metrics(Watched):
     def test_dashboard_and_alerts_use_what_there_is(self):
         self.client.start(self.define("a"))
         wait_for(lambda: any(n == "wiggle_shard_queue_ready_tasks" for n, _ in self.metrics()), 60, "a queue")
-        there = {re.sub("_(bucket|sum|count)$", "", name) for proxy in (self.proxy, self.with_more()) for name, _ in self.metrics(proxy)}
+        proxies = (self.proxy, self.with_more())
+        there = {re.sub("_(bucket|sum|count)$", "", name) for proxy in proxies for name, _ in self.metrics(proxy)}
         with open(os.path.join(TREE, "deploy", "grafana", "wiggle.json"), encoding="utf-8") as f:
             board = json.load(f)
         expressions = [t["expr"] for p in board["panels"] for t in p.get("targets", [])]
@@ -144,8 +145,14 @@ class Metrics(Watched):
             self.assertTrue(used, expression)
             self.assertEqual(used - there, set(), expression)
         with open(os.path.join(TREE, "docs", "configuration.md"), encoding="utf-8") as f:
-            documented = set(re.findall(r"^\| `(wiggle_\w+)` \| ", f.read(), re.M))
-        self.assertEqual(there - documented, set(), "metrics without a line in docs/configuration.md")
+            documented = {name: set(re.findall(r"\w+", labels)) for name, labels in re.findall(
+                r"^\| `(wiggle_\w+)` \| \w+ \| ([^|]*) \|", f.read(), re.M)}
+        self.assertEqual(there - set(documented), set(), "metrics without a line in docs/configuration.md")
+        for proxy in proxies:
+            for name, labels in self.metrics(proxy):
+                family = re.sub("_(bucket|sum|count)$", "", name)
+                names = set(re.findall(r'(?:^|,)([a-z_]+)="', re.sub(r'"(?:[^"\\]|\\.)*"', '""', labels or ""))) - {"le"}
+                self.assertEqual(names, documented[family], "labels of %s" % name)
 
     def test_a_shard_that_says_nothing_does_not_hold_the_scrape(self):
         pids = [int(pid) for pid in world.lone.psql(

@@ -160,6 +160,50 @@ foreign_names_without_their_values(void **state)
 	buf_free(&out);
 }
 
+/* What Kubernetes tells of Services called wiggle, wiggle-coord and wiggle-dashboard. */
+static void
+service_links(void **state)
+{
+	static const char *const links[] = {
+		"WIGGLE_SERVICE_HOST", "WIGGLE_SERVICE_PORT", "WIGGLE_SERVICE_PORT_GRPC", "WIGGLE_PORT_8080_TCP",
+		"WIGGLE_PORT_8080_TCP_PROTO", "WIGGLE_PORT_8080_TCP_PORT", "WIGGLE_PORT_8080_TCP_ADDR", "WIGGLE_COORD_SERVICE_HOST",
+		"WIGGLE_COORD_PORT_53_UDP", "WIGGLE_DB0_RW_PORT_5432_TCP_ADDR"
+	};
+	static const char *const others[] = {
+		"WIGGLE_PORT", "WIGGLE_SERVICE", "WIGGLE_PORT_TCP", "WIGGLE_PORT_8080_TCPX", "WIGGLE_PORT_8080", "WIGGLE_URL",
+		"WIGGLE_SERVICE_HOSTS", "OTHER_SERVICE_HOST", "PORT"
+	};
+	struct buf	out = BUF_INIT;
+	struct wig_error err;
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_false(setting_is_link(others[i], strlen(others[i]), "10.96.0.7"));
+	assert_false(setting_is_link("WIGGLE_URL", 10, "tcp://10.96.0.7:8080"));
+	assert_false(setting_is_link("OTHER_PORT", 10, "tcp://10.96.0.7:8080"));
+	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
+		setenv(links[i], "10.96.0.7", 1);
+	assert_int_equal(load(&err, 0), CONFIG_RUN);
+	notes(&out);
+	names(buf_cstr(&out), "_");
+	names(buf_cstr(&out), " and 9 more are what Kubernetes tells pods of its Services, and have no effect; with enableServiceLinks: false");
+	assert_null(strchr(buf_cstr(&out), '!'));
+	setenv("WIGGLE_PORT", "tcp://10.96.0.7:8080", 1);
+	setenv("WIGGLE_DASHBOARD_PORT", "tcp://10.96.0.8:80", 1);
+	assert_int_equal(load(&err, 0), CONFIG_RUN);
+	assert_int_equal(config.port, 8080);
+	assert_int_equal(config.dashboard_port, 8090);
+	names(notes(&out), "WIGGLE_");
+	names(buf_cstr(&out), "PORT and 11 more are");
+	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
+		unsetenv(links[i]);
+	unsetenv("WIGGLE_DASHBOARD_PORT");
+	assert_string_equal(notes(&out), "WIGGLE_PORT is what Kubernetes tells pods of its Services, and has no effect; with "
+						"enableServiceLinks: false in the pod's spec it does not\n");
+	unsetenv("WIGGLE_PORT");
+	buf_free(&out);
+}
+
 /* Each of the table: refused with the reason, or accepted with it, or not told at all. */
 static void
 variables_of_wiggles_own_server(void **state)
@@ -371,6 +415,7 @@ main(void)
 		cmocka_unit_test_setup(environment_then_flags, clean_environment),
 		cmocka_unit_test_setup(wrong_values_name_setting_value_and_range, clean_environment),
 		cmocka_unit_test_setup(foreign_names_without_their_values, clean_environment),
+		cmocka_unit_test_setup(service_links, clean_environment),
 		cmocka_unit_test_setup(variables_of_wiggles_own_server, clean_environment),
 		cmocka_unit_test_setup(units, clean_environment),
 		cmocka_unit_test_setup(pushed_settings, clean_environment),
