@@ -5,6 +5,7 @@ run.py AREA. The packages of scripts/deb are unpacked over a copy of the private
 and run from there; the rest is read, and held against what the programs say of themselves.
 Ends with "deploy: N passed, N failed".
 """
+import ast
 import glob
 import json
 import os
@@ -42,6 +43,36 @@ def dead_links(folder, within):
                     or anchor and anchor not in anchors(target)):
                 dead.append("%s: %s" % (os.path.basename(page), link))
     return dead
+
+
+def tests_of(path):
+    """The (class, name) of each test in a file; the class is "" in C."""
+    with open(path, encoding="utf-8") as f:
+        source = f.read()
+    if path.endswith(".c"):
+        return {("", name) for name in re.findall(r"^(test_\w+|\w+)\(void \*\*state\)", source, re.M)}
+    return {(c.name, f.name) for c in ast.parse(source).body if isinstance(c, ast.ClassDef)
+            for f in c.body if isinstance(f, ast.FunctionDef) and f.name.startswith("test_")}
+
+
+def misnamed(line, there, short):
+    """Tests and modules of a line of the mapping that there are not. A module counts for the tests behind it."""
+    wrong, module = [], None
+    stems = {os.path.basename(path): path for path in there}
+    for path, letter, bare, quoted in re.findall(
+            r"`((?:[\w/]+/)?\w+\.(?:py|c))`|\b([A-Z])\b(?=[,:;]| \()|(?<![`\w.])(test_\w+)(?![`\w.])|`((?:\w+\.)?test_\w+)`", line):
+        name = path.removeprefix("regress/") or short.get(letter) or (bare and bare + ".py")
+        if name:
+            module = name if name in there else stems.get(os.path.basename(name))
+            if module is None and (bare or os.path.basename(name).startswith("test_")):
+                wrong.append("no module " + name)
+        elif quoted:
+            group, _, test = quoted.rpartition(".")
+            where = [module] if module else list(there)
+            found = [(of, each) for of in where for each in there[of] if each[1] == test and group in ("", each[0])]
+            if not found or (not module and len({of for of, _ in found}) > 1):
+                wrong.append("%s in %s: %d" % (quoted, module or "any module", len(found)))
+    return wrong
 
 
 VERSION = run("wiggle-proxy", "--version").split()[1]
@@ -560,18 +591,21 @@ class Page(unittest.TestCase):
         self.assertEqual(dead_links(os.path.join(TREE, "docs"), TREE), [])
 
     def test_every_test_that_the_mapping_names_exists(self):
-        """docs/seeds*.md: `test_name` or `Class.test_name`, and files by their path."""
-        sources = "".join(read(os.path.relpath(path, TREE)) for path in glob.glob(
-            os.path.join(TREE, "regress", "**", "*"), recursive=True) if path.endswith((".py", ".c", ".pl")))
+        """docs/seeds*.md: modules, `test_name` or `Class.test_name` of the module named before it in the line, and files by their path."""
+        there = {}
+        for path in glob.glob(os.path.join(TREE, "regress", "*", "*.*")):
+            if path.endswith((".py", ".c")):
+                there[os.path.relpath(path, os.path.join(TREE, "regress"))] = tests_of(path)
         pages = glob.glob(os.path.join(TREE, "docs", "seeds*.md"))
         self.assertTrue(pages)
         for page in pages:
             with open(page, encoding="utf-8") as f:
                 text = f.read()
-            for name in re.findall(r"`(?:\w+\.)?(test_\w+)`", text):
-                self.assertRegex(sources, r"(?m)(\bdef |^)%s\((?!\))" % name, "%s names a test that is not there" % os.path.basename(page))
-            for module in re.findall(r"`(test_\w+\.py)`", text):
-                self.assertTrue(os.path.exists(os.path.join(TREE, "regress", "client", module)), module)
+            wrong = [name for name in re.findall(r"`[^`\n]*test_\w*…[^`\n]*`", text)]
+            short = dict(re.findall(r"\b([A-Z]) is `(test_\w+\.py)`", text))
+            for line in text.splitlines():
+                wrong += misnamed(line, there, short)
+            self.assertEqual(wrong, [], os.path.basename(page))
             for path in re.findall(r"`((?:regress|sql|deploy|scripts|docs|examples|bench)/[\w./@-]+)`", text):
                 self.assertTrue(os.path.exists(os.path.join(TREE, path)), "%s names %s" % (os.path.basename(page), path))
 
