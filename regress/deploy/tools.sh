@@ -13,7 +13,7 @@ download() {
 	_options="-q -o APT::Sandbox::User= -o Dir::Cache=$PWD/cache"
 	mkdir -p cache/archives/partial lists/partial
 	timeout 300 apt-get $_options download "$@" ||
-		{ timeout 300 apt-get $_options -o Dir::State::Lists="$PWD/lists" update &&
+		{ timeout 300 apt-get $_options -o Dir::State::Lists="$PWD/lists" -o APT::Update::Error-Mode=any update &&
 			timeout 300 apt-get $_options -o Dir::State::Lists="$PWD/lists" download "$@"; }
 }
 
@@ -36,7 +36,7 @@ fetch() {
 		printf '#!/bin/sh\nLD_LIBRARY_PATH=%s exec %s "$@"\n' "$(echo "$dir/$_name"/usr/lib/*)" "$dir/$_name$_program" > "$dir/bin/$_name"
 		chmod 755 "$dir/bin/$_name"
 	else
-		grep . "$dir/log" | tail -n 1 > "$dir/$_name.why" || echo "it could not be downloaded" > "$dir/$_name.why"
+		{ grep -m 1 'Failed to fetch' "$dir/log" || grep . "$dir/log" | tail -n 1 | grep .; } > "$dir/$_name.why" || echo "it could not be downloaded" > "$dir/$_name.why"
 		rm -rf "$_work"
 	fi
 }
