@@ -4,9 +4,11 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "config.h"
 #include "output.h"
+#include "placement.h"
 #include "session.h"
 #include "setting.h"
 #include "settings_tls.h"
@@ -30,7 +32,8 @@ const struct command command_config = {
 	"database's own.\n"
 	"\n"
 	"What the start would refuse is refused with the same words, also in the topology and the\n"
-	"certificate files that are named; nothing is connected to. WIGGLE_ variables that have no\n"
+	"certificate files that are named; nothing is connected to, and which generation is in force\n"
+	"this machine's clock says. WIGGLE_ variables that have no\n"
 	"effect are told on standard error. The exit status is 2 when the start would be refused.\n"
 	"\n"
 	"Examples:\n"
@@ -47,21 +50,24 @@ tell(bool known, const char *text, void *arg)
 	fprintf(stderr, "wiggle: %s%s\n", known ? "" : "warning: ", text);
 }
 
-/* What the start looks at beside the values themselves. */
+/*
+ * What the start looks at beside the values themselves, in its order. It goes by home's clock,
+ * which nobody asks here.
+ */
 static bool
 check_files(struct wig_error *err)
 {
-	struct topology *topology = settings_topology(err);
-	SSL_CTX    *context;
+	SSL_CTX    *context = *config.tls_keystore != '\0' ? settings_tls(err) : NULL;
+	struct topology *topology;
+	bool		placed;
 
-	if (topology == NULL)
-		return false;
-	topology_free(topology);
-	if (*config.tls_keystore == '\0')
-		return true;
-	context = settings_tls(err);
 	SSL_CTX_free(context);
-	return context != NULL;
+	if (*config.tls_keystore != '\0' && context == NULL)
+		return false;
+	topology = settings_topology(err);
+	placed = topology != NULL && placement_check(topology, (int64_t) time(NULL) * 1000, err);
+	topology_free(topology);
+	return placed;
 }
 
 static const char *

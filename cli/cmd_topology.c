@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "conninfo.h"
 #include "output.h"
 #include "placement.h"
 #include "session.h"
@@ -70,9 +71,9 @@ load(const char *argument, const char *shown)
 		buf_free(&text);
 		return NULL;
 	}
-	topology = topology_parse(buf_cstr(&text), text.len, variable, &err);
-	if (topology != NULL && (!placement_check(topology, (int64_t) time(NULL) * 1000, &err) ||
-							 !probe_names(topology, &err)))
+	topology = topology_parse(buf_cstr(&text), text.len, variable, conninfo_parameters(), &err);
+	if (topology != NULL && (!conninfo_check(topology, &err) ||
+							 !placement_check(topology, (int64_t) time(NULL) * 1000, &err)))
 	{
 		topology_free(topology);
 		topology = NULL;

@@ -61,29 +61,6 @@ name_place(const struct topology_shard *shard, int replica, char out[64])
 		snprintf(out, 64, "shard %d replica %d", shard->id, replica);
 }
 
-bool
-probe_names(const struct topology *topology, struct wig_error *err)
-{
-	for (int i = 0; i < topology->nshards; i++)
-	{
-		const struct topology_shard *shard = &topology->shards[i];
-
-		for (int n = 0; n <= shard->nreplicas && shard->url != NULL; n++)
-		{
-			struct buf	name = BUF_INIT;
-			bool		taken = database_name(n == 0 ? shard->url : shard->replicas[n - 1].url, NULL, &name);
-			char		where[64];
-
-			buf_free(&name);
-			if (taken)
-				continue;
-			name_place(shard, n, where);
-			return wig_fail(err, "%s url is not a valid PostgreSQL URL", where);
-		}
-	}
-	return true;
-}
-
 /* ---- judging ---- */
 
 static void

@@ -13,9 +13,6 @@
 
 struct probe;
 
-/* Can libpq take every URL? False with *err, as a proxy would say it. */
-extern bool probe_names(const struct topology *topology, struct wig_error *err);
-
 /* Ask every database that a proxy would connect to, one after the other. */
 extern struct probe *probe_run(const struct topology *topology);
 extern void probe_free(struct probe *probe);

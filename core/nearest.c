@@ -8,6 +8,8 @@
 
 #include "nearest.h"
 
+#define DISTANCE_MAX 3
+
 /* Levenshtein distance of two short words, ignoring case; 99 for long ones. */
 static int
 distance(const char *a, const char *b)
@@ -37,17 +39,29 @@ distance(const char *a, const char *b)
 	return row[nb];
 }
 
+/* A third of the shorter word's letters, begun ones count: of few letters most must be right. */
+static int
+allowed(const char *a, const char *b)
+{
+	size_t		na = strlen(a);
+	size_t		nb = strlen(b);
+	size_t		n = na < nb ? na : nb;
+	size_t		third = n > 1 ? (n + 2) / 3 : 0;
+
+	return third < DISTANCE_MAX ? (int) third : DISTANCE_MAX;
+}
+
 const char *
 wig_nearest(const char *word, const char *const *candidates)
 {
 	const char *best = NULL;
-	int			best_distance = 4;
+	int			best_distance = DISTANCE_MAX + 1;
 
 	for (int i = 0; candidates[i] != NULL; i++)
 	{
 		int			d = distance(word, candidates[i]);
 
-		if (d < best_distance && d < (int) strlen(candidates[i]))
+		if (d < best_distance && d <= allowed(word, candidates[i]))
 		{
 			best_distance = d;
 			best = candidates[i];

@@ -7,7 +7,8 @@
 
 /*
  * The candidate (NULL-terminated list) that fewest changed letters lead to, case
- * ignored; NULL when none is close enough to be meant.
+ * ignored; NULL when none is close enough to be meant: one letter of three may be wrong,
+ * and no more than three.
  */
 extern const char *wig_nearest(const char *word, const char *const *candidates);
 

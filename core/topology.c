@@ -14,6 +14,31 @@
 
 static const char *const document_keys[] = {"defaults", "shards", "generations", NULL};
 
+/* For who writes a key at another level: whose it is. */
+static const struct
+{
+	const char *key;
+	const char *owner;
+}			owners[] = {
+	{"defaults", "the document itself"},
+	{"shards", "the document itself"},
+	{"generations", "the document itself"},
+	{"id", "a shard or a generation"},
+	{"state", "a shard"},
+	{"roles", "a shard"},
+	{"primary", "a shard"},
+	{"replicas", "a shard"},
+	{"url", "a shard's primary or of a replica"},
+	{"user", "a shard, its primary, a replica or of defaults"},
+	{"password", "a shard, its primary, a replica or of defaults"},
+	{"pool", "a shard, its primary, a replica or of defaults"},
+	{"replicaPool", "the shard or of defaults"},
+	{"maxReplicaLagMillis", "the shard or of defaults"},
+	{"replicaFallback", "the shard or of defaults"},
+	{"activeFrom", "a generation"},
+	{"weights", "a generation"},
+};
+
 const char *
 topology_shown(json_t *value, char out[TOPOLOGY_SHOWN])
 {
@@ -35,6 +60,38 @@ topology_shown(json_t *value, char out[TOPOLOGY_SHOWN])
 	return out;
 }
 
+const char *
+topology_kind(json_t *value)
+{
+	switch (json_typeof(value))
+	{
+		case JSON_OBJECT:
+			return "an object";
+		case JSON_ARRAY:
+			return "an array";
+		case JSON_STRING:
+			return "a string";
+		case JSON_INTEGER:
+		case JSON_REAL:
+			return "a number";
+		case JSON_NULL:
+			return "null";
+		default:
+			return "true or false";
+	}
+}
+
+static const char *
+owner_of(const char *key)
+{
+	for (size_t i = 0; i < sizeof(owners) / sizeof(owners[0]); i++)
+	{
+		if (strcmp(owners[i].key, key) == 0)
+			return owners[i].owner;
+	}
+	return NULL;
+}
+
 bool
 topology_check_keys(json_t *object, const char *const *known, const char *where,
 					struct wig_error *err)
@@ -53,6 +110,8 @@ topology_check_keys(json_t *object, const char *const *known, const char *where,
 			found = strcmp(known[i], key) == 0;
 		if (found)
 			continue;
+		if (owner_of(key) != NULL)
+			return wig_fail(err, "%s has the key '%s', which is one of %s; move it there", where, key, owner_of(key));
 		name = json_string(key);
 		topology_shown(name, shown);
 		json_decref(name);
@@ -67,25 +126,27 @@ static bool
 read_shards(const struct topology_reader *reader, json_t *shards)
 {
 	struct topology *topology = reader->topology;
+	char		shown[TOPOLOGY_SHOWN];
 	size_t		i;
 	json_t	   *object;
 
 	if (shards != NULL && !json_is_array(shards))
-		return wig_fail(reader->err, "shards must be an array");
+		return wig_fail(reader->err, "shards must be an array of objects, got %s", topology_shown(shards, shown));
 	if (json_array_size(shards) == 0)
-		return wig_fail(reader->err, "the topology lists no shards");
+		return wig_fail(reader->err, "the topology lists no shards; give each database an entry in the array shards");
 	topology->shards = calloc(json_array_size(shards), sizeof(*topology->shards));
 	if (topology->shards == NULL)
 		return wig_fail(reader->err, "out of memory");
 	json_array_foreach(shards, i, object)
 	{
 		topology->nshards++;
-		if (!topology_read_shard(reader, object, &topology->shards[i]))
+		if (!topology_read_shard(reader, object, i + 1, &topology->shards[i]))
 			return false;
 		for (size_t j = 0; j < i; j++)
 		{
 			if (topology->shards[j].id == topology->shards[i].id)
-				return wig_fail(reader->err, "shard %d is listed twice", topology->shards[i].id);
+				return wig_fail(reader->err, "shard %d is listed twice, as entries %zu and %zu of shards; give one of"
+								" them another id, or remove it", topology->shards[i].id, j + 1, i + 1);
 		}
 	}
 	return true;
@@ -149,15 +210,16 @@ check_roles(const struct topology_reader *reader)
 		instances = instances || ((shard->roles & ROLE_INSTANCES) != 0 && shard->state != SHARD_RETIRED);
 	}
 	if (homes > 1)
-		return wig_fail(reader->err, "exactly one shard carries the home role; %d do, shard %d the last of them", homes,
-						topology->shards[topology->home].id);
+		return wig_fail(reader->err, "exactly one shard carries the home role; %d do, shard %d the last of them: take"
+						" \"home\" from the roles of all but one", homes, topology->shards[topology->home].id);
 	if (homes == 0)
-		return wig_fail(reader->err, "exactly one shard carries the home role; 0 do");
+		return wig_fail(reader->err, "exactly one shard carries the home role; 0 do: add \"home\" to the roles of the one"
+						" that keeps schedules and the list of shards");
 	if (auths > 1)
-		return wig_fail(reader->err, "exactly one shard carries the auth role; %d do, shard %d the last of them", auths,
-						topology->shards[auth].id);
+		return wig_fail(reader->err, "exactly one shard carries the auth role; %d do, shard %d the last of them: take"
+						" \"auth\" from the roles of all but one", auths, topology->shards[auth].id);
 	if (topology->shards[topology->home].state != SHARD_ACTIVE)
-		return wig_fail(reader->err, "the home shard is %d; it stays ACTIVE, but its state is %s",
+		return wig_fail(reader->err, "the home shard is %d; it stays ACTIVE, but its state is %s: set it to active",
 						topology->shards[topology->home].id,
 						topology_state_name(topology->shards[topology->home].state));
 	if (auths == 1 && topology->shards[auth].state != SHARD_ACTIVE)
@@ -165,7 +227,8 @@ check_roles(const struct topology_reader *reader)
 						" its state is %s: give the role to another shard first", topology->shards[auth].id,
 						topology_state_name(topology->shards[auth].state));
 	if (!instances)
-		return wig_fail(reader->err, "no shard carries the instances role");
+		return wig_fail(reader->err, "no shard carries the instances role; add \"instances\" to the roles of each that is to"
+						" hold instances and is not retired");
 	if (serving > TOPOLOGY_MAX_SHARDS)
 		return wig_fail(reader->err, "the topology lists %d shards that are not retired; up to %d are served",
 						serving, TOPOLOGY_MAX_SHARDS);
@@ -241,7 +304,8 @@ static bool
 read_document(struct topology_reader *reader, json_t *document)
 {
 	if (!json_is_object(document))
-		return wig_fail(reader->err, "the storage topology must be a JSON object");
+		return wig_fail(reader->err, "the storage topology must be a JSON object like {\"shards\": [...], \"generations\":"
+						" [...]}, got an array");
 	return topology_check_keys(document, document_keys, "the storage topology", reader->err) &&
 		topology_read_defaults(reader, json_object_get(document, "defaults")) &&
 		read_shards(reader, json_object_get(document, "shards")) &&
@@ -264,11 +328,11 @@ tell_problem(const json_error_t *problem, struct wig_error *err)
 
 struct topology *
 topology_parse(const char *json, size_t len, const char *(*variable) (const char *name),
-			   struct wig_error *err)
+			   const char *const *parameters, struct wig_error *err)
 {
 	json_error_t problem;
 	json_t	   *document;
-	struct topology_reader reader = {.variable = variable, .err = err};
+	struct topology_reader reader = {.variable = variable, .parameters = parameters, .err = err};
 	bool		ok;
 
 	if (len > TOPOLOGY_MAX_BYTES)

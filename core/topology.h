@@ -110,11 +110,12 @@ struct topology
 /*
  * Read and check a document. NULL with *err, which names the shard or the
  * generation, the field, the value and what to do; never a credential. `variable`
- * gives what stands for ${NAME}, NULL when it is not set. Freed with topology_free.
+ * gives what stands for ${NAME}, NULL when it is not set; `parameters`, then NULL, are
+ * those that libpq takes in a URL. Freed with topology_free.
  */
 extern struct topology *topology_parse(const char *json, size_t len,
 									   const char *(*variable) (const char *name),
-									   struct wig_error *err);
+									   const char *const *parameters, struct wig_error *err);
 
 /* NULL is allowed. */
 extern void topology_free(struct topology *topology);
@@ -137,10 +138,11 @@ extern const char *topology_state_name(enum shard_state state);
 /*
  * "jdbc:postgresql://…" and "postgresql://…" to what libpq takes: malloc'd, or
  * NULL with *err. Parameters that only the JDBC driver knows are translated,
- * left out when they do not matter here, or refused by name. `what` names the
- * setting in the message.
+ * left out when they do not matter here, or refused by name; those of libpq (`parameters`)
+ * stay, but for what the proxy decides itself. `what` names the setting in the message.
  */
-extern char *topology_url(const char *url, const char *what, struct wig_error *err);
+extern char *topology_url(const char *url, const char *what, const char *const *parameters,
+						  struct wig_error *err);
 
 /* An ISO-8601 instant ("2026-10-01T00:00:00Z", fractions and offsets allowed). */
 extern bool topology_instant(const char *text, int64_t *unix_ms);

@@ -30,7 +30,8 @@ read_weight(const struct topology_reader *reader, const struct generation *gener
 	errno = 0;
 	number = strtol(key, &end, 10);
 	if (*key < '0' || *key > '9' || *end != '\0' || errno != 0 || number > TOPOLOGY_MAX_SHARD_ID)
-		return wig_fail(reader->err, "generation %lld weighs %s, which is not a shard id", id, shown);
+		return wig_fail(reader->err, "generation %lld weighs %s, which is not a shard id; write one that is listed under"
+						" shards", id, shown);
 	if (!json_is_integer(value) || json_integer_value(value) < 0 ||
 		json_integer_value(value) > TOPOLOGY_MAX_WEIGHT)
 		return wig_fail(reader->err, "generation %lld gives shard %ld a weight that is not a non-negative"
@@ -66,7 +67,7 @@ read_weights(const struct topology_reader *reader, json_t *weights, struct gener
 		for (int i = 0; i < generation->nweights; i++)
 		{
 			if (generation->weights[i].shard == weight->shard)
-				return wig_fail(reader->err, "generation %lld weighs shard %d twice",
+				return wig_fail(reader->err, "generation %lld weighs shard %d twice; remove one of the two",
 								(long long) generation->id,
 								reader->topology->shards[weight->shard].id);
 		}
@@ -74,11 +75,13 @@ read_weights(const struct topology_reader *reader, json_t *weights, struct gener
 		positive = positive || weight->weight > 0;
 	}
 	return positive || wig_fail(reader->err, "generation %lld gives no shard a positive weight, so nothing"
-								" could be minted", (long long) generation->id);
+								" could be minted; give one at least a weight from 1 to %d", (long long) generation->id,
+								TOPOLOGY_MAX_WEIGHT);
 }
 
+/* nth: its place in the array, from 1, for one that has no id yet. */
 static bool
-read_generation(const struct topology_reader *reader, json_t *object, struct generation *generation)
+read_generation(const struct topology_reader *reader, json_t *object, size_t nth, struct generation *generation)
 {
 	json_t	   *id = json_object_get(object, "id");
 	json_t	   *from = json_object_get(object, "activeFrom");
@@ -86,10 +89,12 @@ read_generation(const struct topology_reader *reader, json_t *object, struct gen
 	char		where[TOPOLOGY_PLACE];
 	char		shown[TOPOLOGY_SHOWN];
 
-	if (!json_is_object(object) || id == NULL)
-		return wig_fail(reader->err, "a generation needs an integer id");
+	if (!json_is_object(object))
+		return wig_fail(reader->err, "a generation needs an integer id, but entry %zu of generations is %s; write it as an"
+						" object with id, activeFrom and weights", nth, topology_shown(object, shown));
 	if (!json_is_integer(id))
-		return wig_fail(reader->err, "a generation needs an integer id, got %s", topology_shown(id, shown));
+		return wig_fail(reader->err, "a generation needs an integer id, got %s in entry %zu of generations; give it a number"
+						" greater than the one before has", id ? topology_shown(id, shown) : "none", nth);
 	generation->id = json_integer_value(id);
 	snprintf(where, sizeof(where), "generation %lld", (long long) generation->id);
 	if (!topology_check_keys(object, generation_keys, where, reader->err))
@@ -104,17 +109,39 @@ read_generation(const struct topology_reader *reader, json_t *object, struct gen
 	return read_weights(reader, weights, generation);
 }
 
+/* Does it follow the one before it in the array? */
+static bool
+check_order(const struct topology_reader *reader, json_t *former, json_t *object, const struct generation *generation)
+{
+	char		shown[TOPOLOGY_SHOWN];
+	char		before[TOPOLOGY_SHOWN];
+
+	if (generation->id <= generation[-1].id)
+		return wig_fail(reader->err, "generation %lld must come after generation %lld in both id and activeFrom; give the later"
+						" one an id greater than %lld", (long long) generation->id, (long long) generation[-1].id,
+						(long long) generation[-1].id);
+	if (generation->active_from_ms > generation[-1].active_from_ms)
+		return true;
+	return wig_fail(reader->err, "generation %lld must come after generation %lld in both id and activeFrom, but begins at %s and"
+					" that one at %s; give it a later activeFrom", (long long) generation->id, (long long) generation[-1].id,
+					topology_shown(json_object_get(object, "activeFrom"), shown),
+					topology_shown(json_object_get(former, "activeFrom"), before));
+}
+
 bool
 topology_read_generations(const struct topology_reader *reader, json_t *generations)
 {
 	struct topology *topology = reader->topology;
+	char		shown[TOPOLOGY_SHOWN];
 	size_t		i;
 	json_t	   *object;
 
 	if (generations != NULL && !json_is_array(generations))
-		return wig_fail(reader->err, "generations must be an array");
+		return wig_fail(reader->err, "generations must be an array of objects, got %s", topology_shown(generations, shown));
 	if (json_array_size(generations) == 0)
-		return wig_fail(reader->err, "the topology has no generations, so nothing says where to mint");
+		return wig_fail(reader->err, "the topology has no generations, so nothing says where to mint; add \"generations\":"
+						" [{\"id\": 1, \"activeFrom\": \"2026-10-01T00:00:00Z\", \"weights\": {\"%d\": 1}}]",
+						topology->shards[topology->home].id);
 	topology->generations = calloc(json_array_size(generations), sizeof(*topology->generations));
 	if (topology->generations == NULL)
 		return wig_fail(reader->err, "out of memory");
@@ -123,13 +150,9 @@ topology_read_generations(const struct topology_reader *reader, json_t *generati
 		struct generation *generation = &topology->generations[i];
 
 		topology->ngenerations++;
-		if (!read_generation(reader, object, generation))
+		if (!read_generation(reader, object, i + 1, generation) ||
+			(i > 0 && !check_order(reader, json_array_get(generations, i - 1), object, generation)))
 			return false;
-		if (i > 0 && (generation->id <= generation[-1].id ||
-					  generation->active_from_ms <= generation[-1].active_from_ms))
-			return wig_fail(reader->err,
-							"generation %lld must come after generation %lld in both id and activeFrom",
-							(long long) generation->id, (long long) generation[-1].id);
 	}
 	return true;
 }

@@ -43,24 +43,32 @@ struct topology_reader
 	struct topology *topology;
 	struct topology_settings defaults;
 	const char *(*variable) (const char *name);
+	const char *const *parameters;	/* that libpq takes in a URL */
 	struct wig_error *err;
 };
 
 /* topology_shard.c */
 extern bool topology_read_defaults(struct topology_reader *reader, json_t *defaults);
-extern bool topology_read_shard(const struct topology_reader *reader, json_t *object,
+/* nth: its place in the array, from 1, for one that has no id yet. */
+extern bool topology_read_shard(const struct topology_reader *reader, json_t *object, size_t nth,
 								struct topology_shard *shard);
 extern void topology_settings_free(struct topology_settings *settings);
 
 /* topology_generation.c; the shards have been read. */
 extern bool topology_read_generations(const struct topology_reader *reader, json_t *generations);
 
-/* Are all keys of the object known? A NULL-terminated list. */
+/*
+ * Are all keys of the object known? A NULL-terminated list. One that is known elsewhere is
+ * told where.
+ */
 extern bool topology_check_keys(json_t *object, const char *const *known, const char *where,
 								struct wig_error *err);
 
 /* A value for a message: short, in ASCII, without what objects and arrays hold. */
 extern const char *topology_shown(json_t *value, char out[TOPOLOGY_SHOWN]);
+
+/* What kind of value it is, and nothing of it: "a number". */
+extern const char *topology_kind(json_t *value);
 
 /*
  * Replace every ${NAME} by the variable's value: malloc'd, or NULL with *err

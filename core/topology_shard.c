@@ -21,10 +21,6 @@ static const char *const shard_keys[] =
 static const char *const primary_keys[] = {"url", "user", "password", "pool", NULL};
 static const char *const replica_keys[] = {"url", "user", "password", "pool", "replicaPool", NULL};
 
-/* Of a shard as a whole, although one might look for them in a connection. */
-static const char *const not_of_a_connection[] =
-{"replicaPool", "maxReplicaLagMillis", "replicaFallback", NULL};
-
 static const char *const state_names[] = {"ACTIVE", "DRAINING", "RETIRED", NULL};
 static const char *const role_names[] = {"INSTANCES", "HOME", "AUTH", "SEARCH", NULL};
 static const char *const fallback_names[] = {"primary", "fail", NULL};
@@ -57,6 +53,16 @@ topology_settings_free(struct topology_settings *settings)
 	settings->user = settings->password = NULL;
 }
 
+/* Of a password not even a wrong value is shown. */
+static bool
+refuse_no_text(const struct topology_reader *reader, json_t *value, const char *key, const char *what)
+{
+	char		shown[TOPOLOGY_SHOWN];
+
+	return wig_fail(reader->err, "%s must be a string, got %s; put it in quotes, or leave it out", what,
+					strcmp(key, "password") == 0 ? topology_kind(value) : topology_shown(value, shown));
+}
+
 /* A string setting with its variables replaced takes the place of *out, if it is there. */
 static bool
 read_text(const struct topology_reader *reader, json_t *object, const char *key,
@@ -70,7 +76,7 @@ read_text(const struct topology_reader *reader, json_t *object, const char *key,
 		return true;
 	snprintf(what, sizeof(what), "%s %s", where, key);
 	if (!json_is_string(value))
-		return wig_fail(reader->err, "%s must be a string", what);
+		return refuse_no_text(reader, value, key, what);
 	text = topology_interpolate(json_string_value(value), what, reader->variable, reader->err);
 	if (text == NULL)
 		return false;
@@ -162,32 +168,16 @@ topology_read_defaults(struct topology_reader *reader, json_t *defaults)
 		.replica_fallback = FALLBACK_PRIMARY,
 	};
 
+	char		shown[TOPOLOGY_SHOWN];
+
 	if (defaults != NULL && !json_is_object(defaults))
-		return wig_fail(reader->err, "defaults must be an object");
+		return wig_fail(reader->err, "defaults must be an object like {\"pool\": 12}, got %s", topology_shown(defaults, shown));
 	if (defaults != NULL && !topology_check_keys(defaults, defaults_keys, "defaults", reader->err))
 		return false;
 	return read_settings(reader, defaults, "defaults", &builtin, &reader->defaults);
 }
 
 /* ---- connections ---- */
-
-/* A key that is known elsewhere is told where; others as everywhere. */
-static bool
-check_connection_keys(const struct topology_reader *reader, json_t *object,
-					  const char *const *known, const char *where)
-{
-	for (int i = 0; not_of_a_connection[i] != NULL; i++)
-	{
-		bool		allowed = false;
-
-		for (int k = 0; known[k] != NULL; k++)
-			allowed = allowed || strcmp(known[k], not_of_a_connection[i]) == 0;
-		if (!allowed && json_object_get(object, not_of_a_connection[i]) != NULL)
-			return wig_fail(reader->err, "%s has the key '%s', which is one of the shard or of defaults;"
-							" move it there", where, not_of_a_connection[i]);
-	}
-	return topology_check_keys(object, known, where, reader->err);
-}
 
 /* The url of a primary or a replica, as libpq takes it: malloc'd. */
 static char *
@@ -203,7 +193,7 @@ read_url(const struct topology_reader *reader, json_t *object, const char *where
 	if (given == NULL || given[strspn(given, " \t\r\n")] == '\0')
 		wig_fail(reader->err, "%s needs a url, like \"postgresql://host:5432/database\"", where);
 	else
-		url = topology_url(given, what, reader->err);
+		url = topology_url(given, what, reader->parameters, reader->err);
 	free(given);
 	return url;
 }
@@ -222,7 +212,7 @@ read_primary(const struct topology_reader *reader, json_t *primary,
 	if (!json_is_object(primary))
 		return wig_fail(reader->err, "%s needs a url, like {\"url\": \"postgresql://host:5432/database\"}",
 						where);
-	if (!check_connection_keys(reader, primary, primary_keys, where))
+	if (!topology_check_keys(primary, primary_keys, where, reader->err))
 		return false;
 	shard->url = read_url(reader, primary, where);
 	if (shard->url == NULL)
@@ -242,8 +232,8 @@ read_replica(const struct topology_reader *reader, json_t *object, const char *w
 	bool		ok;
 
 	if (!json_is_object(object))
-		return wig_fail(reader->err, "%s must be an object with a url", where);
-	if (!check_connection_keys(reader, object, replica_keys, where))
+		return wig_fail(reader->err, "%s must be an object with a url, got %s", where, topology_kind(object));
+	if (!topology_check_keys(object, replica_keys, where, reader->err))
 		return false;
 	replica->url = read_url(reader, object, where);
 	if (replica->url == NULL)
@@ -267,14 +257,15 @@ read_replicas(const struct topology_reader *reader, json_t *object,
 	if (replicas == NULL)
 		return true;
 	if (!json_is_array(replicas))
-		return wig_fail(reader->err, "shard %d replicas must be an array of objects with a url", shard->id);
+		return wig_fail(reader->err, "shard %d replicas must be an array of objects with a url, got %s", shard->id,
+						topology_kind(replicas));
 	if (json_array_size(replicas) == 0)
 		return true;
 	if (json_object_get(object, "primary") == NULL)
 		return wig_fail(reader->err, "shard %d lists replicas but has no primary; give it one, or remove"
 						" the replicas", shard->id);
 	if (json_array_size(replicas) > TOPOLOGY_MAX_REPLICAS)
-		return wig_fail(reader->err, "shard %d lists %zu replicas; up to %d are used", shard->id,
+		return wig_fail(reader->err, "shard %d lists %zu replicas; up to %d are used: remove some", shard->id,
 						json_array_size(replicas), TOPOLOGY_MAX_REPLICAS);
 	shard->replicas = calloc(json_array_size(replicas), sizeof(*shard->replicas));
 	if (shard->replicas == NULL)
@@ -291,21 +282,26 @@ read_replicas(const struct topology_reader *reader, json_t *object,
 
 /* ---- the shard ---- */
 
+/* nth: the shard's place in the array, from 1. */
 static bool
-read_id(const struct topology_reader *reader, json_t *object, int32_t *out)
+read_id(const struct topology_reader *reader, json_t *object, size_t nth, int32_t *out)
 {
 	json_t	   *id = json_object_get(object, "id");
 	long long	number = json_integer_value(id);
 	char		shown[TOPOLOGY_SHOWN];
 
-	if (!json_is_object(object) || id == NULL)
-		return wig_fail(reader->err, "a shard needs an integer id");
+	if (!json_is_object(object))
+		return wig_fail(reader->err, "a shard needs an integer id, but entry %zu of shards is %s; write it as an object with"
+						" id, state, roles and primary", nth, topology_shown(object, shown));
 	if (!json_is_integer(id))
-		return wig_fail(reader->err, "a shard needs an integer id, got %s", topology_shown(id, shown));
+		return wig_fail(reader->err, "a shard needs an integer id, got %s in entry %zu of shards; give it a number from 0 to"
+						" %d that no other has", id ? topology_shown(id, shown) : "none", nth, TOPOLOGY_MAX_SHARD_ID);
 	if (number < 0)
-		return wig_fail(reader->err, "shard ids are not negative: %lld", number);
+		return wig_fail(reader->err, "shard ids are not negative: %lld, in entry %zu of shards; take one from 0 to %d", number,
+						nth, TOPOLOGY_MAX_SHARD_ID);
 	if (number > TOPOLOGY_MAX_SHARD_ID)
-		return wig_fail(reader->err, "shard ids go up to %d: %lld", TOPOLOGY_MAX_SHARD_ID, number);
+		return wig_fail(reader->err, "shard ids go up to %d: %lld, in entry %zu of shards; take a smaller one",
+						TOPOLOGY_MAX_SHARD_ID, number, nth);
 	*out = (int32_t) number;
 	return true;
 }
@@ -352,14 +348,14 @@ read_roles(const struct topology_reader *reader, json_t *roles, struct topology_
 }
 
 bool
-topology_read_shard(const struct topology_reader *reader, json_t *object,
+topology_read_shard(const struct topology_reader *reader, json_t *object, size_t nth,
 					struct topology_shard *shard)
 {
 	struct topology_settings settings = {0};
 	char		where[TOPOLOGY_PLACE];
 	bool		ok;
 
-	if (!read_id(reader, object, &shard->id))
+	if (!read_id(reader, object, nth, &shard->id))
 		return false;
 	snprintf(where, sizeof(where), "shard %d", shard->id);
 	ok = topology_check_keys(object, shard_keys, where, reader->err) &&

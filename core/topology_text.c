@@ -49,12 +49,19 @@ static const struct jdbc_parameter jdbc_parameters[] = {
 	{"tcpKeepAlive", NULL},
 };
 
-static const char *const libpq_parameters[] = {
-	"application_name", "channel_binding", "connect_timeout", "dbname", "gssencmode",
-	"host", "hostaddr", "keepalives", "keepalives_count", "keepalives_idle",
-	"keepalives_interval", "krbsrvname", "passfile", "password", "port", "service",
-	"sslcert", "sslcompression", "sslcrl", "sslcrldir", "sslkey", "sslmode", "sslpassword",
-	"sslrootcert", "sslsni", "tcp_user_timeout", "user", NULL
+/* What libpq or the JDBC driver takes and the proxy does not; a name that ends with '_' stands for all that begin so. */
+static const struct
+{
+	const char *name;
+	const char *why;
+}			refused_parameters[] = {
+	{"currentSchema", "which the proxy decides itself"},
+	{"options", "which the proxy decides itself"},
+	{"target_session_attrs", "which the proxy decides itself"},
+	{"replication", "which the proxy decides itself"},
+	{"client_encoding", "which the proxy decides itself"},
+	{"load_balance_hosts", "but of several hosts the proxy looks at each and takes the one that has written most"},
+	{"oauth_", "but no person is there to log in"},
 };
 
 /* Append len bytes of text to a growing string; false when memory is short. */
@@ -77,15 +84,31 @@ append(char **out, size_t *used, const char *text, size_t len)
  * it is shown only where the URL has no password.
  */
 static bool
-refuse_parameter(const char *key, bool has_password, const char *what, struct wig_error *err)
+refuse_unknown(const char *key, bool has_password, const char *const *parameters, const char *what,
+			   struct wig_error *err)
 {
-	const char *near = wig_nearest(key, libpq_parameters);
+	const char *near = wig_nearest(key, parameters);
 
 	if (has_password)
 		return wig_fail(err, "%s has an unknown parameter, or a password in which '?', '&', '@', '/' or ':' are"
 						" not written as %%3F, %%26, %%40, %%2F, %%3A; better use the keys user and password", what);
 	return wig_fail(err, "%s has the unknown parameter '%s'%s%s%s; remove it or correct it", what, key,
 					near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+}
+
+/* NULL when the proxy has nothing against it. */
+static const char *
+why_refused(const char *key)
+{
+	for (size_t i = 0; i < sizeof(refused_parameters) / sizeof(refused_parameters[0]); i++)
+	{
+		const char *name = refused_parameters[i].name;
+		size_t		len = strlen(name);
+
+		if (name[len - 1] == '_' ? strncmp(key, name, len) == 0 : strcmp(key, name) == 0)
+			return refused_parameters[i].why;
+	}
+	return NULL;
 }
 
 /* As PostgreSQL's JDBC driver takes it: the server's certificate is verified, and
@@ -109,12 +132,12 @@ translate_ssl(char **out, size_t *used, const char *value, size_t value_len, boo
 static bool
 translate_parameter(char **out, size_t *used, const char *name, size_t name_len,
 					const char *value, size_t value_len, bool has_password, bool has_sslmode,
-					const char *what, struct wig_error *err)
+					const char *const *parameters, const char *what, struct wig_error *err)
 {
 	char		key[64];
 
 	if (name_len >= sizeof(key))
-		return wig_fail(err, "%s has a parameter whose name is %zu characters long", what, name_len);
+		return wig_fail(err, "%s has a parameter whose name is %zu characters long; remove it", what, name_len);
 	memcpy(key, name, name_len);
 	key[name_len] = '\0';
 
@@ -125,11 +148,8 @@ translate_parameter(char **out, size_t *used, const char *name, size_t name_len,
 		((value_len == 10 && memcmp(value, "read-write", 10) == 0) ||
 		 (value_len == 7 && memcmp(value, "primary", 7) == 0)))
 		return true;
-	if (strcmp(key, "currentSchema") == 0 || strcmp(key, "options") == 0 ||
-		strcmp(key, "target_session_attrs") == 0 || strcmp(key, "replication") == 0 ||
-		strcmp(key, "client_encoding") == 0)
-		return wig_fail(err, "%s sets the parameter '%s', which the proxy decides itself; remove it",
-						what, key);
+	if (why_refused(key) != NULL)
+		return wig_fail(err, "%s sets the parameter '%s', %s; remove it", what, key, why_refused(key));
 	for (size_t i = 0; i < sizeof(jdbc_parameters) / sizeof(jdbc_parameters[0]); i++)
 	{
 		if (strcmp(key, jdbc_parameters[i].name) != 0)
@@ -140,14 +160,14 @@ translate_parameter(char **out, size_t *used, const char *name, size_t name_len,
 				append(out, used, "=", 1) && append(out, used, value, value_len) &&
 				append(out, used, "&", 1)) || wig_fail(err, "out of memory");
 	}
-	for (int i = 0; libpq_parameters[i] != NULL; i++)
+	for (int i = 0; parameters[i] != NULL; i++)
 	{
-		if (strcmp(key, libpq_parameters[i]) == 0)
+		if (strcmp(key, parameters[i]) == 0)
 			return (append(out, used, name, name_len) && append(out, used, "=", 1) &&
 					append(out, used, value, value_len) &&
 					append(out, used, "&", 1)) || wig_fail(err, "out of memory");
 	}
-	return refuse_parameter(key, has_password, what, err);
+	return refuse_unknown(key, has_password, parameters, what, err);
 }
 
 /* Says which scheme it is instead, if it is one: else it may be part of a password. */
@@ -192,7 +212,7 @@ skip(const char **text, const char *prefix)
 }
 
 char *
-topology_url(const char *url, const char *what, struct wig_error *err)
+topology_url(const char *url, const char *what, const char *const *parameters, struct wig_error *err)
 {
 	const char *rest = url;
 	const char *query;
@@ -225,7 +245,7 @@ topology_url(const char *url, const char *what, struct wig_error *err)
 		size_t		value_len = equals ? len - name_len - 1 : 0;
 
 		if (len > 0 && !translate_parameter(&out, &used, name, name_len, value, value_len, has_password,
-											has_sslmode, what, err))
+											has_sslmode, parameters, what, err))
 		{
 			free(out);
 			return NULL;
@@ -284,7 +304,8 @@ topology_interpolate(const char *text, const char *what,
 		value = variable(name);
 		if (value == NULL)
 		{
-			wig_fail(err, "%s refers to ${%s}, which is not set", what, name);
+			wig_fail(err, "%s refers to ${%s}, which is not set; set it in the environment, or correct the name",
+					 what, name);
 			free(out);
 			return NULL;
 		}

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "config.h"
+#include "conninfo.h"
 #include "settings_topology.h"
 #include "topology_source.h"
 
@@ -30,7 +31,13 @@ settings_topology(struct wig_error *err)
 		.replica_settings = config_given("jdbc-replica-pool-size") ||
 		config_given("jdbc-max-replica-lag-millis") || config_given("jdbc-replica-fallback"),
 		.variable = variable,
+		.parameters = conninfo_parameters(),
 	};
+	struct topology *topology;
 
-	return topology_read(&source, err);
+	topology = topology_read(&source, err);
+	if (topology == NULL || conninfo_check(topology, err))
+		return topology;
+	topology_free(topology);
+	return NULL;
 }

@@ -8,6 +8,7 @@
 
 #include "buf.h"
 #include "config.h"
+#include "conninfo.h"
 #include "link.h"
 #include "target.h"
 
@@ -104,16 +105,14 @@ target_create(const char *what, const char *url, const char *user, const char *p
 {
 	struct target *target = xcalloc(1, sizeof(*target));
 	struct buf	name = BUF_INIT;
-	char	   *problem = NULL;
 	struct buf	options = BUF_INIT;
 	const char *database;
+	char		field[80];
 
-	target->options = PQconninfoParse(url, &problem);
+	snprintf(field, sizeof(field), "%s url", what);
+	target->options = conninfo_parse(field, url, err);
 	if (target->options == NULL)
 	{
-		/* libpq quotes the URL, which may hold a password */
-		wig_fail(err, "%s url is not a valid PostgreSQL URL", what);
-		PQfreemem(problem);
 		target_free(target);
 		return NULL;
 	}

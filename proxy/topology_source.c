@@ -66,11 +66,11 @@ read_document(const struct topology_source *source, struct wig_error *err)
 	char	   *text;
 
 	if (*start == '{')
-		return topology_parse(start, strlen(start), source->variable, err);
+		return topology_parse(start, strlen(start), source->variable, source->parameters, err);
 	text = read_file(source->document, &len, err);
 	if (text == NULL)
 		return NULL;
-	topology = topology_parse(text, len, source->variable, err);
+	topology = topology_parse(text, len, source->variable, source->parameters, err);
 	free(text);
 	return topology;
 }
@@ -124,7 +124,7 @@ add_replica(const struct topology_source *source, struct topology_shard *shard,
 						what);
 	}
 	replica = &shard->replicas[shard->nreplicas];
-	replica->url = topology_url(url, what, err);
+	replica->url = topology_url(url, what, source->parameters, err);
 	free(url);
 	if (replica->url == NULL)
 		return false;
@@ -187,7 +187,7 @@ read_single(const struct topology_source *source, struct wig_error *err)
 	shard->max_replica_lag_ms = source->replica_settings ? source->max_replica_lag_ms
 		: TOPOLOGY_REPLICA_LAG_MS;
 	shard->replica_fallback = source->replica_fallback;
-	shard->url = topology_url(source->url, "WIGGLE_JDBC_URL", err);
+	shard->url = topology_url(source->url, "WIGGLE_JDBC_URL", source->parameters, err);
 	if (shard->url != NULL && (!is_set(source->replica_urls) || add_replicas(source, shard, err)))
 		return topology;
 	topology_free(topology);

@@ -25,6 +25,7 @@ struct topology_source
 	bool		replica_settings;	/* one of those three is set */
 
 	const char *(*variable) (const char *name); /* for ${NAME}; NULL when unset */
+	const char *const *parameters;	/* that libpq takes in a URL, then NULL */
 };
 
 /*

@@ -163,6 +163,9 @@ class Shown(ClientTest):
                                 ({"WIGGLE_STORAGE_TOPOLOGY": path, "WIGGLE_PORT": "70000"}, "from 0 to 65535"),
                                 ({"WIGGLE_STORAGE_TOPOLOGY": "/nowhere/topology.json"}, "/nowhere/topology.json"),
                                 ({"WIGGLE_STORAGE_TOPOLOGY": "{}"}, "lists no shards"),
+                                ({"WIGGLE_JDBC_URL": "postgresql://%zzhunter2@h/d"}, "WIGGLE_JDBC_URL is not a valid PostgreSQL URL; "),
+                                ({"WIGGLE_JDBC_URL": "postgresql://h/d", "WIGGLE_JDBC_REPLICA_URLS": "postgresql://%zz@r/d"},
+                                 "WIGGLE_JDBC_REPLICA_URLS, replica 1, is not a valid PostgreSQL URL; "),
                                 ({"WIGGLE_STORAGE_TOPOLOGY": path, "WIGGLE_TLS_KEYSTORE": "/nowhere/tls.pem"}, "/nowhere/tls.pem")):
             with self.subTest(part=part):
                 done = self.config("--check", **variables)

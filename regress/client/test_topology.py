@@ -40,8 +40,8 @@ class Offline(CommandTest):
             self.assertIn("\n%s: valid; " % argument, done.stdout)
             self.assertNotIn("hunter2", done.stdout + done.stderr)
         done = self.ends(2, "topology", "check", EXAMPLE, WIGGLE_JDBC_USER="wiggle")
-        self.assertEqual(done.stderr, "wiggle: %s: defaults password refers to ${WIGGLE_JDBC_PASSWORD}, which is not set\n"
-                         % EXAMPLE)
+        self.assertEqual(done.stderr, "wiggle: %s: defaults password refers to ${WIGGLE_JDBC_PASSWORD}, which is not set; set it in"
+                         " the environment, or correct the name\n" % EXAMPLE)
 
     def test_the_example_of_every_key(self):
         path = os.path.join(TREE, "examples", "topology-full.json")
@@ -95,20 +95,51 @@ class Offline(CommandTest):
                      "generation 1, which is in force, weighs shard 1, which is DRAINING; first let a generation begin"
                      " that gives the shard no weight")
         self.refuses({"shards": [shard(0, "postgresql://%zzhunter2@h/d", "home", "instances")], "generations": now},
-                     "shard 0 primary url is not a valid PostgreSQL URL")
+                     "shard 0 primary url is not a valid PostgreSQL URL; write a '%' that stands for itself as %25, an IPv6 address"
+                     " in brackets, and each parameter as name=value")
+        self.refuses({"shards": one + [shard(1, "postgresql://i/d"), {"state": "active"}], "generations": now},
+                     "a shard needs an integer id, got none in entry 3 of shards; give it a number from 0 to 999999999 that no"
+                     " other has")
+        self.refuses({"shards": [dict(one[0], url="postgresql://u:hunter2@h/d")], "generations": now},
+                     "shard 0 has the key 'url', which is one of a shard's primary or of a replica; move it there")
+        self.refuses({"shards": [dict(one[0], password=4711)], "generations": now},
+                     "shard 0 password must be a string, got a number; put it in quotes, or leave it out")
         self.refuses("", "the storage topology is not valid JSON: line 1, column 0: '[' or '{' expected near end of file")
         self.refuses("{" + " " * (2 << 20) + "}", "the storage topology has more than 1048576 bytes; no more are read")
         self.assertIn("cannot open /no/such/file", self.ends(2, "topology", "check", "/no/such/file").stderr)
         self.assertIn("usage: wiggle topology check FILE", self.ends(2, "topology", "verify", EXAMPLE).stderr)
         self.assertIn("usage: wiggle topology check FILE", self.ends(2, "topology", "check").stderr)
 
+    def test_what_libpq_takes_in_a_url(self):
+        """Asked of libpq itself; what the proxy decides is refused all the same."""
+        now = [generation(1, "2026-01-01T00:00:00Z", s0=1)]
+
+        def one(parameter):
+            return {"shards": [shard(0, "postgresql://h/d?" + parameter, "home", "instances")], "generations": now}
+        for parameter in ("ssl_min_protocol_version=TLSv1.3", "ssl_max_protocol_version=TLSv1.3", "requirepeer=postgres",
+                          "sslcompression=0", "sslsni=0"):
+            done = check(one(parameter))
+            self.assertEqual((done.returncode, done.stderr), (0, ""), parameter)
+        self.refuses(one("replication=true"), "shard 0 primary url sets the parameter 'replication', which the proxy decides"
+                     " itself; remove it")
+        self.refuses(one("sslmod=prefer"), "shard 0 primary url has the unknown parameter 'sslmod' (did you mean 'sslmode'?);"
+                     " remove it or correct it")
+
+    def test_a_retired_shards_url_is_nobodys_concern(self):
+        done = check({"shards": [shard(0, "postgresql://h/d", "home", "instances"), shard(1, "postgresql://%zz@h/d", state="retired")],
+                      "generations": [generation(1, "2026-01-01T00:00:00Z", s0=1)]})
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
     def test_the_proxy_says_the_same(self):
-        """Whatever refuses a document there does so here, and nothing else."""
+        """Whatever refuses a document there does so here and in wiggle config --check, and nothing else."""
         good = topology(*world.shards)
         broken = [json.dumps(good).replace('"roles"', '"rolls"', 1), json.dumps(good)[:-1] + ",}",
                   json.dumps(dict(good, generations=[])), "\ufeff" + json.dumps(good),
                   json.dumps(good).replace('"user": "wiggle"', '"user": "${NOBODY}"', 1),
-                  json.dumps(good).replace("jdbc:postgresql://", "postgresql://%zz@", 1)]
+                  json.dumps(good).replace("jdbc:postgresql://", "postgresql://%zz@", 1),
+                  json.dumps(dict(good, shards=[good["shards"][0], dict(good["shards"][1], state="draining")],
+                                  generations=[generation(1, "2026-01-01T00:00:00Z", s0=1, s1=1),
+                                               generation(2, "2999-01-01T00:00:00Z", s0=1)]))]
         for text in broken:
             with self.subTest(text=text[:60]):
                 done = check(text)
@@ -117,6 +148,8 @@ class Offline(CommandTest):
                 path = os.path.join(world.AREA, fresh_name("broken") + ".json")
                 with open(path, "w", encoding="utf-8") as f:
                     f.write(text)
+                settings = wiggle("config", "--check", WIGGLE_STORAGE_TOPOLOGY=path)
+                self.assertEqual((settings.returncode, settings.stdout, settings.stderr), (2, "", "wiggle: %s\n" % said))
                 proxy = Proxy(world.AREA, {}, name=fresh_name("broken"), WIGGLE_STORAGE_TOPOLOGY=path).start(wait=False)
                 self.assertEqual(proxy.process.wait(60), 2, proxy.log())
                 self.assertIn(said, proxy.log())

@@ -26,6 +26,12 @@ variable(const char *name)
 	return NULL;
 }
 
+/* As if libpq knew these alone. */
+static const char *const parameters[] = {
+	"application_name", "connect_timeout", "host", "options", "password", "require_auth", "ssl_min_protocol_version",
+	"sslmode", "load_balance_hosts", "oauth_issuer", "user", NULL
+};
+
 #define SHARD(id, state, roles, host) \
 	"{\"id\":" id ",\"state\":\"" state "\",\"roles\":[" roles "],\"primary\":{\"url\":\"jdbc:postgresql://" host ":5432/wiggle\"}}"
 #define HOME "\"instances\",\"home\""
@@ -36,7 +42,7 @@ variable(const char *name)
 static struct topology *
 parse(const char *text, struct wig_error *err)
 {
-	return topology_parse(text, strlen(text), variable, err);
+	return topology_parse(text, strlen(text), variable, parameters, err);
 }
 
 static void
@@ -98,7 +104,7 @@ static const struct
 	const char *message;
 }			refusals[] = {
 	/* the text */
-	{"[]", "the storage topology must be a JSON object"},
+	{"[]", "the storage topology must be a JSON object like {\"shards\": [...], \"generations\": [...]}, got an array"},
 	{"", "the storage topology is not valid JSON: line 1, column 0: '[' or '{' expected near end of file"},
 	{"{\"shards\":[],}", "the storage topology is not valid JSON: line 1, column 14: string or '}' expected"},
 	{"{\"password\":\"hunter2\" \"x\"}", "the storage topology is not valid JSON: line 1, column 25: '}' expected"},
@@ -109,26 +115,27 @@ static const struct
 	{"{} {}", "the storage topology is not valid JSON: line 1, column 4: end of file expected"},
 
 	/* its parts */
-	{"{}", "the topology lists no shards"},
-	{"{\"shards\":[]}", "the topology lists no shards"},
-	{"{\"shards\":{}}", "shards must be an array"},
+	{"{}", "the topology lists no shards; give each database an entry in the array shards"},
+	{"{\"shards\":[]}", "the topology lists no shards; give each database an entry in the array shards"},
+	{"{\"shards\":{}}", "shards must be an array of objects, got an object"},
 	{"{\"shrads\":[]}", "the storage topology has the unknown key 'shrads'; did you mean 'shards'?"},
 	{"{\"comment\":1}", "the storage topology has the unknown key 'comment'; remove it"},
 	{"{\"sh\\nards\":1}", "the storage topology has the unknown key 'sh\\nards'; did you mean 'shards'?"},
-	{"{\"defaults\":[]}", "defaults must be an object"},
-	{"{\"defaults\":{\"url\":\"x\"}}", "defaults has the unknown key 'url'; did you mean 'user'?"},
+	{"{\"defaults\":[]}", "defaults must be an object like {\"pool\": 12}, got an array"},
+	{"{\"defaults\":{\"url\":\"x\"}}", "defaults has the key 'url', which is one of a shard's primary or of a replica; move it there"},
 	{"{\"defaults\":{\"pool\":0}}", "defaults pool must be a positive integer up to 1000, got 0"},
 	{"{\"defaults\":{\"replicapool\":8}}", "defaults has the unknown key 'replicapool'; did you mean 'replicaPool'?"},
 	{"{\"defaults\":{\"replicaPool\":\"8\"}}", "defaults replicaPool must be a positive integer up to 1000, got '8'"},
-	{"{\"defaults\":{\"password\":\"${NOPE}\"}}", "defaults password refers to ${NOPE}, which is not set"},
+	{"{\"defaults\":{\"password\":\"${NOPE}\"}}", "defaults password refers to ${NOPE}, which is not set; set it in the environment, or correct the name"},
 
 	/* a shard */
-	{"{\"shards\":[3]}", "a shard needs an integer id"},
-	{"{\"shards\":[{}]}", "a shard needs an integer id"},
-	{"{\"shards\":[{\"id\":\"0\"}]}", "a shard needs an integer id, got '0'"},
-	{"{\"shards\":[{\"id\":1.5}]}", "a shard needs an integer id, got 1.5"},
-	{"{\"shards\":[{\"id\":-3}]}", "shard ids are not negative: -3"},
-	{"{\"shards\":[{\"id\":4294967296}]}", "shard ids go up to 999999999: 4294967296"},
+	{"{\"shards\":[3]}", "a shard needs an integer id, but entry 1 of shards is 3; write it as an object with id, state, roles and primary"},
+	{"{\"shards\":[{}]}", "a shard needs an integer id, got none in entry 1 of shards; give it a number from 0 to 999999999 that no other has"},
+	{DOCUMENT(TWO ",{\"state\":\"active\"}", "[]"), "a shard needs an integer id, got none in entry 3 of shards; give it a number from 0 to 999999999 that no other has"},
+	{"{\"shards\":[{\"id\":\"0\"}]}", "a shard needs an integer id, got '0' in entry 1 of shards; give it a number from 0 to 999999999 that no other has"},
+	{"{\"shards\":[{\"id\":1.5}]}", "a shard needs an integer id, got 1.5 in entry 1 of shards; give it a number from 0 to 999999999 that no other has"},
+	{"{\"shards\":[{\"id\":-3}]}", "shard ids are not negative: -3, in entry 1 of shards; take one from 0 to 999999999"},
+	{"{\"shards\":[{\"id\":4294967296}]}", "shard ids go up to 999999999: 4294967296, in entry 1 of shards; take a smaller one"},
 	{"{\"shards\":[{\"id\":2,\"stat\":\"active\"}]}", "shard 2 has the unknown key 'stat'; did you mean 'state'?"},
 	{"{\"shards\":[{\"id\":2}]}", "shard 2 state is missing; it is one of [ACTIVE, DRAINING, RETIRED]"},
 	{"{\"shards\":[{\"id\":2,\"state\":\"on\"}]}", "shard 2 state 'on' is not one of [ACTIVE, DRAINING, RETIRED]"},
@@ -140,8 +147,12 @@ static const struct
 	{"{\"shards\":[{\"id\":2,\"state\":\"active\",\"roles\":[{}]}]}", "shard 2 role an object is not one of [instances, home, auth, search]"},
 
 	/* its settings */
-	{IN_SHARD("\"user\":3"), "shard 2 user must be a string"},
-	{IN_SHARD("\"password\":null"), "shard 2 password must be a string"},
+	{IN_SHARD("\"user\":3"), "shard 2 user must be a string, got 3; put it in quotes, or leave it out"},
+	{IN_SHARD("\"password\":null"), "shard 2 password must be a string, got null; put it in quotes, or leave it out"},
+	{IN_SHARD("\"password\":4711"), "shard 2 password must be a string, got a number; put it in quotes, or leave it out"},
+	{IN_SHARD("\"url\":\"postgresql://u:hunter2@h/d\""), "shard 2 has the key 'url', which is one of a shard's primary or of a replica; move it there"},
+	{IN_SHARD("\"weights\":{}"), "shard 2 has the key 'weights', which is one of a generation; move it there"},
+	{IN_SHARD("\"ulr\":\"x\""), "shard 2 has the unknown key 'ulr'; remove it"},
 	{IN_SHARD("\"password\":\"a\\u0000b\""), "the storage topology is not valid JSON: line 1, column 74: \\u0000 is not allowed without JSON_ALLOW_NUL"},
 	{IN_SHARD("\"pool\":0"), "shard 2 pool must be a positive integer up to 1000, got 0"},
 	{IN_SHARD("\"pool\":1001"), "shard 2 pool must be a positive integer up to 1000, got 1001"},
@@ -157,13 +168,13 @@ static const struct
 	{IN_SHARD("\"primary\":{}"), "shard 2 primary needs a url, like \"postgresql://host:5432/database\""},
 	{WITH_URL(" "), "shard 2 primary needs a url, like \"postgresql://host:5432/database\""},
 	{WITH_URL("${EMPTY}"), "shard 2 primary needs a url, like \"postgresql://host:5432/database\""},
-	{IN_SHARD("\"primary\":{\"url\":3}"), "shard 2 primary url must be a string"},
+	{IN_SHARD("\"primary\":{\"url\":3}"), "shard 2 primary url must be a string, got 3; put it in quotes, or leave it out"},
 	{PRIMARY(",\"pol\":1"), "shard 2 primary has the unknown key 'pol'; did you mean 'pool'?"},
 	{PRIMARY(",\"pool\":[]"), "shard 2 primary pool must be a positive integer up to 1000, got an array"},
 	{PRIMARY(",\"replicaPool\":1"), "shard 2 primary has the key 'replicaPool', which is one of the shard or of defaults; move it there"},
 	{PRIMARY(",\"maxReplicaLagMillis\":1"), "shard 2 primary has the key 'maxReplicaLagMillis', which is one of the shard or of defaults; move it there"},
-	{PRIMARY(",\"user\":\"${NOPE}\""), "shard 2 primary user refers to ${NOPE}, which is not set"},
-	{WITH_URL("postgresql://${NOPE}/d"), "shard 2 primary url refers to ${NOPE}, which is not set"},
+	{PRIMARY(",\"user\":\"${NOPE}\""), "shard 2 primary user refers to ${NOPE}, which is not set; set it in the environment, or correct the name"},
+	{WITH_URL("postgresql://${NOPE}/d"), "shard 2 primary url refers to ${NOPE}, which is not set; set it in the environment, or correct the name"},
 	{WITH_URL("postgresql://${NO"), "shard 2 primary url has a '${' without a variable's name and a '}' behind it; a '${' that stands for itself goes into a variable"},
 	{PRIMARY(",\"password\":\"hun${ter 2}\""), "shard 2 primary password has a '${' without a variable's name and a '}' behind it; a '${' that stands for itself goes into a variable"},
 	{WITH_URL("h/d"), "shard 2 primary url must begin with postgresql:// or jdbc:postgresql://"},
@@ -179,26 +190,26 @@ static const struct
 
 	/* its replicas */
 	{IN_SHARD("\"replicas\":[{\"url\":\"postgresql://h/d\"}]"), "shard 2 lists replicas but has no primary; give it one, or remove the replicas"},
-	{IN_SHARD("\"replicas\":{}"), "shard 2 replicas must be an array of objects with a url"},
-	{IN_REPLICA("{\"url\":\"postgresql://r/d\"},3"), "shard 2 replica 2 must be an object with a url"},
+	{IN_SHARD("\"replicas\":{}"), "shard 2 replicas must be an array of objects with a url, got an object"},
+	{IN_REPLICA("{\"url\":\"postgresql://r/d\"},3"), "shard 2 replica 2 must be an object with a url, got a number"},
 	{IN_REPLICA("{}"), "shard 2 replica 1 needs a url, like \"postgresql://host:5432/database\""},
-	{IN_REPLICA("{\"url\":\"postgresql://${NOPE}/d\"}"), "shard 2 replica 1 url refers to ${NOPE}, which is not set"},
+	{IN_REPLICA("{\"url\":\"postgresql://${NOPE}/d\"}"), "shard 2 replica 1 url refers to ${NOPE}, which is not set; set it in the environment, or correct the name"},
 	{IN_REPLICA("{\"url\":\"http://r/d\"}"), "shard 2 replica 1 url must begin with postgresql:// or jdbc:postgresql://, not with http://"},
 	{IN_REPLICA("{\"url\":\"postgresql://r/d\",\"pool\":0}"), "shard 2 replica 1 pool must be a positive integer up to 1000, got 0"},
 	{IN_REPLICA("{\"url\":\"postgresql://r/d\",\"passwrod\":\"hunter2\"}"), "shard 2 replica 1 has the unknown key 'passwrod'; did you mean 'password'?"},
 	{IN_REPLICA("{\"url\":\"postgresql://r/d\",\"replicaFallback\":\"fail\"}"), "shard 2 replica 1 has the key 'replicaFallback', which is one of the shard or of defaults; move it there"},
-	{IN_REPLICA("1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17"), "shard 2 lists 17 replicas; up to 16 are used"},
+	{IN_REPLICA("1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17"), "shard 2 lists 17 replicas; up to 16 are used: remove some"},
 
 	/* the shards together */
-	{DOCUMENT(SHARD("0", "active", HOME, "a") "," SHARD("0", "active", HOME, "b"), "[]"), "shard 0 is listed twice"},
-	{DOCUMENT(SHARD("0", "active", "\"instances\"", "a"), "[]"), "exactly one shard carries the home role; 0 do"},
-	{DOCUMENT(SHARD("0", "active", HOME, "a") "," SHARD("1", "active", HOME, "b"), "[]"), "exactly one shard carries the home role; 2 do, shard 1 the last of them"},
-	{DOCUMENT(SHARD("0", "active", HOME ",\"auth\"", "a") "," SHARD("1", "active", "\"auth\"", "b"), "[]"), "exactly one shard carries the auth role; 2 do, shard 1 the last of them"},
+	{DOCUMENT(SHARD("0", "active", HOME, "a") "," SHARD("0", "active", HOME, "b"), "[]"), "shard 0 is listed twice, as entries 1 and 2 of shards; give one of them another id, or remove it"},
+	{DOCUMENT(SHARD("0", "active", "\"instances\"", "a"), "[]"), "exactly one shard carries the home role; 0 do: add \"home\" to the roles of the one that keeps schedules and the list of shards"},
+	{DOCUMENT(SHARD("0", "active", HOME, "a") "," SHARD("1", "active", HOME, "b"), "[]"), "exactly one shard carries the home role; 2 do, shard 1 the last of them: take \"home\" from the roles of all but one"},
+	{DOCUMENT(SHARD("0", "active", HOME ",\"auth\"", "a") "," SHARD("1", "active", "\"auth\"", "b"), "[]"), "exactly one shard carries the auth role; 2 do, shard 1 the last of them: take \"auth\" from the roles of all but one"},
 	{DOCUMENT(SHARD("0", "active", HOME, "a") "," SHARD("1", "draining", "\"instances\",\"auth\"", "b"), "[]"), "the auth role is shard 1's, which keeps the keys and roles of clients; it stays ACTIVE, but its state is DRAINING: give the role to another shard first"},
 	{DOCUMENT(SHARD("0", "active", HOME, "a") "," SHARD("1", "retired", "\"instances\",\"auth\"", "b"), "[]"), "the auth role is shard 1's, which keeps the keys and roles of clients; it stays ACTIVE, but its state is RETIRED: give the role to another shard first"},
-	{DOCUMENT(SHARD("7", "draining", HOME, "a"), "[]"), "the home shard is 7; it stays ACTIVE, but its state is DRAINING"},
-	{DOCUMENT(SHARD("0", "active", "\"home\"", "a"), "[]"), "no shard carries the instances role"},
-	{DOCUMENT(SHARD("0", "active", "\"home\"", "a") "," SHARD("1", "retired", "\"instances\"", "b"), "[]"), "no shard carries the instances role"},
+	{DOCUMENT(SHARD("7", "draining", HOME, "a"), "[]"), "the home shard is 7; it stays ACTIVE, but its state is DRAINING: set it to active"},
+	{DOCUMENT(SHARD("0", "active", "\"home\"", "a"), "[]"), "no shard carries the instances role; add \"instances\" to the roles of each that is to hold instances and is not retired"},
+	{DOCUMENT(SHARD("0", "active", "\"home\"", "a") "," SHARD("1", "retired", "\"instances\"", "b"), "[]"), "no shard carries the instances role; add \"instances\" to the roles of each that is to hold instances and is not retired"},
 	{DOCUMENT(SHARD("0", "active", HOME, "a") "," SHARD("1", "active", "\"instances\"", "a"), "[]"),
 	"shard 0 primary and shard 1 primary have the same url; each needs a database of its own"},
 	{IN_SHARD("\"primary\":{\"url\":\"postgresql://h/d\"},\"replicas\":[{\"url\":\"postgresql://r/d\"},{\"url\":\"jdbc:postgresql://h/d\"}]},"
@@ -206,26 +217,28 @@ static const struct
 	"shard 2 primary and shard 2 replica 2 have the same url; each needs a database of its own"},
 
 	/* generations */
-	{DOCUMENT(TWO, "[]"), "the topology has no generations, so nothing says where to mint"},
-	{"{\"shards\":[" TWO "]}", "the topology has no generations, so nothing says where to mint"},
-	{DOCUMENT(TWO, "{}"), "generations must be an array"},
-	{DOCUMENT(TWO, "[{\"activeFrom\":\"2026-10-01T00:00:00Z\"}]"), "a generation needs an integer id"},
-	{DOCUMENT(TWO, "[{\"id\":\"1\"}]"), "a generation needs an integer id, got '1'"},
+	{DOCUMENT(TWO, "[]"), "the topology has no generations, so nothing says where to mint; add \"generations\": [{\"id\": 1, \"activeFrom\": \"2026-10-01T00:00:00Z\", \"weights\": {\"0\": 1}}]"},
+	{"{\"shards\":[" TWO "]}", "the topology has no generations, so nothing says where to mint; add \"generations\": [{\"id\": 1, \"activeFrom\": \"2026-10-01T00:00:00Z\", \"weights\": {\"0\": 1}}]"},
+	{DOCUMENT(TWO, "{}"), "generations must be an array of objects, got an object"},
+	{DOCUMENT(TWO, "[{\"activeFrom\":\"2026-10-01T00:00:00Z\"}]"), "a generation needs an integer id, got none in entry 1 of generations; give it a number greater than the one before has"},
+	{DOCUMENT(TWO, "[[]]"), "a generation needs an integer id, but entry 1 of generations is an array; write it as an object with id, activeFrom and weights"},
+	{GENERATION("\"state\":\"active\""), "generation 1 has the key 'state', which is one of a shard; move it there"},
+	{DOCUMENT(TWO, "[{\"id\":\"1\"}]"), "a generation needs an integer id, got '1' in entry 1 of generations; give it a number greater than the one before has"},
 	{GENERATION("\"activefrom\":\"2026-10-01T00:00:00Z\""), "generation 1 has the unknown key 'activefrom'; did you mean 'activeFrom'?"},
 	{GENERATION("\"weights\":{}"), "generation 1 needs activeFrom as an ISO-8601 instant, like \"2026-10-01T00:00:00Z\""},
 	{GENERATION("\"activeFrom\":\"2026-10-01\""), "generation 1 needs activeFrom as an ISO-8601 instant, like \"2026-10-01T00:00:00Z\", got '2026-10-01'"},
 	{GENERATION("\"activeFrom\":1790812800"), "generation 1 needs activeFrom as an ISO-8601 instant, like \"2026-10-01T00:00:00Z\", got 1790812800"},
-	{GENERATION("\"activeFrom\":\"2026-10-01T00:00:00Z\""), "generation 1 gives no shard a positive weight, so nothing could be minted"},
+	{GENERATION("\"activeFrom\":\"2026-10-01T00:00:00Z\""), "generation 1 gives no shard a positive weight, so nothing could be minted; give one at least a weight from 1 to 1000000"},
 	{DOCUMENT(TWO, WEIGHTS("[]")), "generation 1 weights must be an object like {\"0\": 1}, got an array"},
-	{DOCUMENT(TWO, WEIGHTS("{}")), "generation 1 gives no shard a positive weight, so nothing could be minted"},
-	{DOCUMENT(TWO, WEIGHTS("{\"0\":0,\"1\":0}")), "generation 1 gives no shard a positive weight, so nothing could be minted"},
-	{DOCUMENT(TWO, WEIGHTS("{\"zero\":1}")), "generation 1 weighs 'zero', which is not a shard id"},
+	{DOCUMENT(TWO, WEIGHTS("{}")), "generation 1 gives no shard a positive weight, so nothing could be minted; give one at least a weight from 1 to 1000000"},
+	{DOCUMENT(TWO, WEIGHTS("{\"0\":0,\"1\":0}")), "generation 1 gives no shard a positive weight, so nothing could be minted; give one at least a weight from 1 to 1000000"},
+	{DOCUMENT(TWO, WEIGHTS("{\"zero\":1}")), "generation 1 weighs 'zero', which is not a shard id; write one that is listed under shards"},
 	{DOCUMENT(TWO, WEIGHTS("{\"0\":-1}")), "generation 1 gives shard 0 a weight that is not a non-negative integer up to 1000000, got -1"},
 	{DOCUMENT(TWO, WEIGHTS("{\"0\":0.5}")), "generation 1 gives shard 0 a weight that is not a non-negative integer up to 1000000, got 0.5"},
 	{DOCUMENT(TWO, WEIGHTS("{\"0\":1000000000}")), "generation 1 gives shard 0 a weight that is not a non-negative integer up to 1000000, got 1000000000"},
 	{DOCUMENT(TWO, WEIGHTS("{\"0\":\"1\"}")), "generation 1 gives shard 0 a weight that is not a non-negative integer up to 1000000, got '1'"},
 	{DOCUMENT(TWO, WEIGHTS("{\"5\":1}")), "generation 1 weighs shard 5, which is not listed; list it under shards, or remove the weight"},
-	{DOCUMENT(TWO, WEIGHTS("{\"1\":1,\"01\":1}")), "generation 1 weighs shard 1 twice"},
+	{DOCUMENT(TWO, WEIGHTS("{\"1\":1,\"01\":1}")), "generation 1 weighs shard 1 twice; remove one of the two"},
 	{DOCUMENT(TWO "," SHARD("2", "active", "\"search\"", "c"), WEIGHTS("{\"2\":1}")),
 	"generation 1 weighs shard 2, which holds no instances; give it the role instances, or remove the weight"},
 	{DOCUMENT(TWO "," SHARD("2", "draining", "\"instances\"", "c"), WEIGHTS("{\"2\":1}")),
@@ -234,10 +247,10 @@ static const struct
 	"generation 1 weighs shard 2, which is RETIRED; append a generation without it"},
 	{DOCUMENT(TWO, "[{\"id\":2,\"activeFrom\":\"2026-10-01T00:00:00Z\",\"weights\":{\"0\":1}},"
 	 "{\"id\":2,\"activeFrom\":\"2026-11-01T00:00:00Z\",\"weights\":{\"0\":1}}]"),
-	"generation 2 must come after generation 2 in both id and activeFrom"},
+	"generation 2 must come after generation 2 in both id and activeFrom; give the later one an id greater than 2"},
 	{DOCUMENT(TWO, "[{\"id\":1,\"activeFrom\":\"2026-10-01T00:00:00Z\",\"weights\":{\"0\":1}},"
 	 "{\"id\":2,\"activeFrom\":\"2026-10-01T00:00:00Z\",\"weights\":{\"0\":1}}]"),
-	"generation 2 must come after generation 1 in both id and activeFrom"},
+	"generation 2 must come after generation 1 in both id and activeFrom, but begins at '2026-10-01T00:00:00Z' and that one at '2026-10-01T00:00:00Z'; give it a later activeFrom"},
 };
 
 static void
@@ -274,11 +287,11 @@ sizes_are_bounded(void **state)
 	memset(text, ' ', TOPOLOGY_MAX_BYTES + 1);
 	text[0] = '{';
 	text[TOPOLOGY_MAX_BYTES] = '}';
-	assert_null(topology_parse(text, TOPOLOGY_MAX_BYTES + 1, variable, &err));
+	assert_null(topology_parse(text, TOPOLOGY_MAX_BYTES + 1, variable, parameters, &err));
 	assert_string_equal(err.message, "the storage topology has more than 1048576 bytes; no more are read");
 	text[TOPOLOGY_MAX_BYTES - 1] = '}';
-	assert_null(topology_parse(text, TOPOLOGY_MAX_BYTES, variable, &err));
-	assert_string_equal(err.message, "the topology lists no shards");
+	assert_null(topology_parse(text, TOPOLOGY_MAX_BYTES, variable, parameters, &err));
+	assert_string_equal(err.message, "the topology lists no shards; give each database an entry in the array shards");
 
 	used = (size_t) snprintf(text, 100, "{\"shards\":[");
 	for (int i = 0; i <= TOPOLOGY_MAX_SHARDS; i++)
@@ -286,7 +299,7 @@ sizes_are_bounded(void **state)
 								  "{\"url\":\"postgresql://h%d/d\"}}", i > 0 ? "," : "", i,
 								  i == 0 ? "home" : "instances", i);
 	used += (size_t) snprintf(text + used, 100, "],\"generations\":" WEIGHTS("{\"1\":1}") "}");
-	assert_null(topology_parse(text, used, variable, &err));
+	assert_null(topology_parse(text, used, variable, parameters, &err));
 	assert_string_equal(err.message, "the topology lists 65 shards that are not retired; up to 64 are served");
 	free(text);
 }
@@ -388,7 +401,7 @@ static void
 url(const char *given, const char *wanted)
 {
 	struct wig_error err = {.message = ""};
-	char	   *got = topology_url(given, "url", &err);
+	char	   *got = topology_url(given, "url", parameters, &err);
 
 	if (got == NULL)
 		fail_msg("%s was refused: %s", given, err.message);
@@ -401,7 +414,7 @@ url_refused(const char *given, const char *words)
 {
 	struct wig_error err = {.message = ""};
 
-	assert_null(topology_url(given, "url", &err));
+	assert_null(topology_url(given, "url", parameters, &err));
 	if (strstr(err.message, words) == NULL)
 		fail_msg("said \"%s\" instead of \"%s\"", err.message, words);
 }
@@ -429,6 +442,14 @@ urls(void **state)
 	url_refused("jdbc:postgres://h/d", ", not with jdbc:postgres://");
 	url_refused("postgresql://h/d?sslmod=require", "unknown parameter 'sslmod' (did you mean 'sslmode'?)");
 	url_refused("jdbc:postgresql://h/d?currentSchema=x", "which the proxy decides itself");
+
+	/* what libpq takes, whatever it is, but for what the proxy cannot do with */
+	url("postgresql://u:p@h/d?ssl_min_protocol_version=TLSv1.3&require_auth=scram-sha-256",
+		"postgresql://u:p@h/d?ssl_min_protocol_version=TLSv1.3&require_auth=scram-sha-256");
+	url_refused("postgresql://h/d?sslcertmode=require", "has the unknown parameter 'sslcertmode'; remove it or correct it");
+	url_refused("postgresql://h/d?options=-c%20x", "sets the parameter 'options', which the proxy decides itself; remove it");
+	url_refused("postgresql://a,b/d?load_balance_hosts=random", "takes the one that has written most; remove it");
+	url_refused("postgresql://h/d?oauth_issuer=x", "sets the parameter 'oauth_issuer', but no person is there to log in; remove it");
 }
 
 static void
@@ -480,7 +501,7 @@ truncated_documents(void **state)
 		char	   *copy = malloc(len + 1);
 
 		memcpy(copy, text, len);
-		assert_null(topology_parse(copy, len, variable, &err));
+		assert_null(topology_parse(copy, len, variable, parameters, &err));
 		free(copy);
 	}
 }

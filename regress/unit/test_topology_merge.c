@@ -32,6 +32,8 @@
 						 GENERATION(1, PAST, "\"0\":1,\"1\":1") "," GENERATION(2, RECENT, "\"0\":1,\"3\":2") "," \
 						 GENERATION(3, FUTURE, "\"0\":1"))
 
+static const char *const parameters[] = {NULL};
+
 static const char *
 variable(const char *name)
 {
@@ -43,7 +45,7 @@ static struct topology *
 parse(const char *text)
 {
 	struct wig_error err = {.message = ""};
-	struct topology *topology = topology_parse(text, strlen(text), variable, &err);
+	struct topology *topology = topology_parse(text, strlen(text), variable, parameters, &err);
 
 	if (topology == NULL)
 		fail_msg("%s: %s", err.message, text);

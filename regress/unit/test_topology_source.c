@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "conninfo.h"
 #include "topology_source.h"
 
 #define GOOD \
@@ -30,8 +31,11 @@ static struct topology *
 reads(const struct topology_source *source)
 {
 	struct wig_error err = {.message = ""};
-	struct topology *topology = topology_read(source, &err);
+	struct topology_source with = *source;
+	struct topology *topology;
 
+	with.parameters = conninfo_parameters();
+	topology = topology_read(&with, &err);
 	if (topology == NULL)
 		fail_msg("refused: %s", err.message);
 	return topology;
@@ -150,7 +154,7 @@ static const struct
 	"WIGGLE_STORAGE_TOPOLOGY is neither the path of a file nor a JSON document, which begins with '{'"},
 	{{.document = "\xef\xbb\xbf{\"defaults\":{\"password\":\"hunter2\"}}"},
 	"WIGGLE_STORAGE_TOPOLOGY is neither the path of a file nor a JSON document, which begins with '{'"},
-	{{.document = "  {\"shards\":3}"}, "shards must be an array"},
+	{{.document = "  {\"shards\":3}"}, "shards must be an array of objects, got 3"},
 	{{.url = "mysql://u:hunter2@h/d"},
 	"WIGGLE_JDBC_URL must begin with postgresql:// or jdbc:postgresql://, not with mysql://"},
 	{{.url = "postgresql://h/d", .replica_urls = "postgresql://r/d,r2/d,mysql://u:hunter2@x/d"},
@@ -172,8 +176,11 @@ every_refusal_says_exactly(void **state)
 	for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
 	{
 		struct wig_error err = {.message = "accepted"};
-		struct topology *topology = topology_read(&refusals[i].source, &err);
+		struct topology_source source = refusals[i].source;
+		struct topology *topology;
 
+		source.parameters = conninfo_parameters();
+		topology = topology_read(&source, &err);
 		if (topology == NULL && strcmp(err.message, refusals[i].message) == 0)
 			continue;
 		print_error("%zu\n  expected: %s\n       got: %s\n", i, refusals[i].message, err.message);
