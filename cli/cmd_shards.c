@@ -28,9 +28,9 @@ const struct command command_shards = {
 	.summary = "the databases that the proxy serves; confirm that one is empty",
 	.details =
 	"WEIGHT is what a shard takes of new instances, now and from the next generation on. LIVE\n"
-	"are its instances that have not ended, HELD all that are not purged. LAG is how long the\n"
-	"oldest timer is overdue; it is near 0 while the shard's clock worker runs. CONNECTIONS are\n"
-	"this proxy's.\n"
+	"are its instances that have not ended, HELD all that are not purged; of more than 10000 only\n"
+	"the newest 10000 are counted, which a '+' says. LAG is how long the oldest timer is overdue; it\n"
+	"is near 0 while the shard's clock worker runs. CONNECTIONS are this proxy's.\n"
 	"\n"
 	"retire confirms that a draining shard holds no instance any more, and no event that a\n"
 	"consumer has not acknowledged: from then on nothing can be started there, and the topology\n"
@@ -69,6 +69,7 @@ put_shard(struct buf *out, const Shard *shard)
 		json_text(out, "extension_version", shard->extension_version);
 		json_number(out, "live_instances", shard->live_instances);
 		json_number(out, "held_instances", shard->held_instances);
+		json_flag(out, "more_instances", shard->more_instances);
 		json_number(out, "lag_millis", shard->lag_millis);
 	}
 	json_close(out, '}');
@@ -106,6 +107,7 @@ add_row(struct table *table, const ShardList *list, const Shard *shard)
 	char		lag[32] = "?";
 	char		connections[16];
 	char		since[40];
+	const char *more = shard->more_instances ? "+" : "";
 	struct buf	reachable = BUF_INIT;
 	const char *cells[] = {id, shard->state, roles, weight, live, held, lag, connections,
 	shard->counted ? shard->extension_version : shard->library_version, shard->place, NULL};
@@ -119,8 +121,8 @@ add_row(struct table *table, const ShardList *list, const Shard *shard)
 		snprintf(weight, sizeof(weight), "%d", (int) shard->weight);
 	if (shard->counted)
 	{
-		snprintf(live, sizeof(live), "%" PRId64, shard->live_instances);
-		snprintf(held, sizeof(held), "%" PRId64, shard->held_instances);
+		snprintf(live, sizeof(live), "%" PRId64 "%s", shard->live_instances, more);
+		snprintf(held, sizeof(held), "%" PRId64 "%s", shard->held_instances, more);
 		snprintf(lag, sizeof(lag), "%" PRId64 " ms", shard->lag_millis);
 	}
 	snprintf(connections, sizeof(connections), "%d", (int) shard->connections);

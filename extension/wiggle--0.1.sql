@@ -1341,8 +1341,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
 	own wiggle.wf_shard;
-	held bigint;
-	live bigint;
+	n record;
 	late record;
 begin
 	lock table wiggle.wf_instance in share row exclusive mode;
@@ -1355,20 +1354,24 @@ begin
 			message = format('shard %s is not draining, but %s', own.shard_id, coalesce(own.state, 'not in use')),
 			hint = 'Append a generation without it to the topology, and when that has begun set its state to draining.';
 	end if;
-	select count(*), count(*) filter (where i.status in ('RUNNING', 'COMPENSATING')) into held, live
-	  from wiggle.wf_instance i;
-	if held > 0 then
+	-- nothing can start meanwhile: what is only to be told is counted up to a bound
+	select * into n from wiggle.newest_instances(10001);
+	if n.held > 0 then
 		raise exception using errcode = 'WG409',
-			message = format('shard %s still holds %s instance(s), %s of them not ended; they end where they are, and'
-							 ' retention purges them after that (wiggle.retention is %s)',
-							 own.shard_id, held, live, current_setting('wiggle.retention'));
+			message = format('shard %s still holds %s, %s of them not ended; they end where they are, and'
+							 ' retention purges them after that (wiggle.retention is %s)', own.shard_id,
+							 case when n.held > 10000 then 'more than 10000 instances' else n.held || ' instance(s)' end,
+							 case when n.held > 10000 then 'at least ' || least(n.live, 10000) else n.live::text end,
+							 current_setting('wiggle.retention'));
 	end if;
-	select c.consumer, count(*) as n into late
-	  from wiggle.wf_event_cursor c join wiggle.wf_event e on e.seq > c.acked
-	 where c.shard = own.shard_id group by 1 order by 1 limit 1;
+	select c.consumer, e.n into late
+	  from wiggle.wf_event_cursor c,
+		   lateral (select count(*) as n from (select from wiggle.wf_event e where e.seq > c.acked limit 10001) e) e
+	 where c.shard = own.shard_id and e.n > 0 order by 1 limit 1;
 	if late.consumer is not null then
 		raise exception using errcode = 'WG409',
-			message = format('the consumer ''%s'' has not acknowledged %s event(s) of shard %s', late.consumer, late.n, own.shard_id),
+			message = format('the consumer ''%s'' has not acknowledged %s of shard %s', late.consumer,
+							 case when late.n > 10000 then 'more than 10000 events' else late.n || ' event(s)' end, own.shard_id),
 			hint = 'Let it read them, or forget it: wiggle.forget_consumer().';
 	end if;
 	update wiggle.wf_shard set emptied_at = clock_timestamp();
@@ -1387,16 +1390,28 @@ end
 $$;
 comment on function shard_is_retired() is 'Not for applications: refuses instances on a shard that was retired.';
 
-create function shard_load(out live bigint, out held bigint, out lag_millis bigint, out extension text)
+-- Of the newest ones up to a bound, whatever the statistics say: a shard may hold millions of ended ones.
+create function newest_instances(most int, out live bigint, out held bigint)
+language sql stable security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set jit = off
+as $$
+	select count(*) filter (where n.status in ('RUNNING', 'COMPENSATING')), count(*)
+	  from (select i.status from wiggle.wf_instance i order by i.no desc limit most) n
+$$;
+comment on function newest_instances(int) is
+'Not for applications: how many instances there are, and how many of them have not ended, among the newest.';
+
+create function shard_load(out live bigint, out held bigint, out lag_millis bigint, out extension text, out more boolean)
 language sql stable security definer set search_path = pg_catalog, pg_temp
 as $$
-	select count(*) filter (where i.status in ('RUNNING', 'COMPENSATING')), count(i.no),
+	select least(i.live, 10000), least(i.held, 10000),
 		   (select coalesce(greatest(extract(epoch from v.now - min(t.due_at)) * 1000, 0), 0)::bigint
-			  from wiggle.wf_timer t where t.due_at > '-infinity'), v.catalog
-	  from wiggle.version() v left join wiggle.wf_instance i on true group by v.now, v.catalog
+			  from wiggle.wf_timer t where t.due_at > '-infinity'), v.catalog,
+		   i.held > 10000
+	  from wiggle.version() v, wiggle.newest_instances(10001) i
 $$;
 comment on function shard_load() is
-'Instances that have not ended, all that are not purged, and how long the oldest timer is overdue.';
+'Instances that have not ended, and all that are not purged, of the newest 10000 (more: there are others), and how long the oldest timer is overdue.';
 
 create function clock_stats() returns table (duty text, running boolean, passes bigint, errors bigint)
 language c volatile parallel unsafe

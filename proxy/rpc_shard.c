@@ -85,6 +85,7 @@ view_shard(const struct shard *shard, const struct gather_part *part, ShardView 
 	view->held_instances = view_number(result, 0, 1);
 	view->lag_millis = view_number(result, 0, 2);
 	view->extension_version = PQgetvalue(result, 0, 3);
+	view->more_instances = *PQgetvalue(result, 0, 4) == 't';
 }
 
 static void

@@ -188,7 +188,7 @@ static const char *const texts[STATEMENTS] = {
 	"select id, shard, workflow, correlation_id, context"
 	" from wiggle.outbox($1::pg_catalog.int4, $2::pg_catalog.int4[])",
 	[SQL_WATCH] = "select metric, label, value from wiggle.watch()",
-	[SQL_SHARD_LOAD] = "select live, held, lag_millis, extension from wiggle.shard_load()",
+	[SQL_SHARD_LOAD] = "select live, held, lag_millis, extension, more from wiggle.shard_load()",
 	[SQL_SHARD_OWED] = "select wiggle.shard_owed($1::pg_catalog.int4)",
 	[SQL_SHARD_RETIRE] = "select wiggle.shard_retire()",
 	[SQL_OUTBOX_DONE] = "select wiggle.outbox_done($1::pg_catalog.text[], $2::pg_catalog.text[])",

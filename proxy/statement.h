@@ -76,7 +76,7 @@ enum statement
 	SQL_OUTBOX,					/* $1 max, $2 shards */
 	SQL_OUTBOX_DONE,			/* $1 ids started, $2 ids to be given again later */
 	SQL_WATCH,					/* rows of enum watch_column */
-	SQL_SHARD_LOAD,				/* live, held, lag in ms, the extension's version */
+	SQL_SHARD_LOAD,				/* live, held, lag in ms, the extension's version, are there more */
 	SQL_SHARD_OWED,				/* home: $1 shard; refused while instances wait to be started there */
 	SQL_SHARD_RETIRE,
 	SQL_INSTANCE_WORKFLOW,		/* $1 id */

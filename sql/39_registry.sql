@@ -87,7 +87,7 @@ rollback;
 
 -- What a shard has to do.
 select l.live = (select count(*) from wiggle.wf_instance where status in ('RUNNING', 'COMPENSATING')) as live,
-	   l.held = (select count(*) from wiggle.wf_instance) as held, l.lag_millis >= 0 as lag, l.extension from wiggle.shard_load() l;
+	   l.held = (select count(*) from wiggle.wf_instance) as held, l.lag_millis >= 0 as lag, l.extension, l.more from wiggle.shard_load() l;
 
 -- What a shard knows of itself.
 begin;
@@ -120,6 +120,18 @@ delete from wiggle.wf_instance;
 insert into wiggle.wf_event_cursor values ('slow', 0, 0, now());
 select wt.refusal('select wiggle.shard_retire()');
 delete from wiggle.wf_event_cursor;
+-- Many are counted up to a bound, of the newest; one that is left is enough.
+insert into wiggle.wf_instance (no, created_at, updated_at, version, depth, id, workflow, status)
+select n, now(), now(), 1, 0, 'wfi.s0.' || n, 'retire', case when n % 3 = 0 then 'RUNNING' else 'COMPLETED' end from generate_series(1, 12000) n;
+select live, held, more from wiggle.shard_load();
+select wt.refusal('select wiggle.shard_retire()');
+delete from wiggle.wf_instance where no > 10000;
+select live, held, more from wiggle.shard_load();
+select wt.refusal('select wiggle.shard_retire()');
+delete from wiggle.wf_instance where no > 1;
+select live, held, more from wiggle.shard_load();
+select wt.refusal('select wiggle.shard_retire()');
+delete from wiggle.wf_instance;
 select wiggle.shard_retire();
 select wiggle.shard_retire();
 select facts->'emptied' is not null as emptied from wiggle.shard_facts();
