@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "output.h"
 #include "session.h"
@@ -23,18 +24,27 @@ struct answer
 
 struct fault
 {
-	const struct answer *answer;
+	const struct answer *answer;	/* NULL: about a shard that nobody connects to */
+	int			shard;
 	bool		unreachable;
 	char	   *text;
 };
 
 struct probe
 {
+	const struct topology *topology;
 	struct answer *answers;		/* a shard's replicas behind its primary */
 	int			nanswers;
 	struct fault *faults;
 	int			nfaults;
 };
+
+static void
+add_fault(struct probe *probe, struct fault fault)
+{
+	probe->faults = xrealloc(probe->faults, (size_t) (probe->nfaults + 1) * sizeof(*probe->faults));
+	probe->faults[probe->nfaults++] = fault;
+}
 
 static void fault(struct probe *probe, const struct answer *answer, bool unreachable,
 				  const char *fmt,...) __attribute__((format(printf, 4, 5)));
@@ -48,8 +58,26 @@ fault(struct probe *probe, const struct answer *answer, bool unreachable, const 
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	probe->faults = xrealloc(probe->faults, (size_t) (probe->nfaults + 1) * sizeof(*probe->faults));
-	probe->faults[probe->nfaults++] = (struct fault) {answer, unreachable, xstrdup(text)};
+	add_fault(probe, (struct fault) {answer, answer->shard->id, unreachable, xstrdup(text)});
+}
+
+static bool
+is_faulty(const struct probe *probe, const struct answer *answer)
+{
+	for (int i = 0; i < probe->nfaults; i++)
+	{
+		if (probe->faults[i].answer == answer)
+			return true;
+	}
+	return false;
+}
+
+/* "shard 2 replica 1", or "shard 7" where nothing is connected to. */
+static const char *
+fault_place(const struct fault *fault, char out[64])
+{
+	snprintf(out, 64, "shard %d", fault->shard);
+	return fault->answer != NULL ? fault->answer->where : out;
 }
 
 static void
@@ -77,6 +105,13 @@ judge_primary(struct probe *probe, const struct answer *answer)
 		fault(probe, answer, false, "the extension wiggle is not available on its server; install pg_wiggle there");
 	if (*said->shard != '\0' && strcmp(said->shard, id) != 0)
 		fault(probe, answer, false, "the database belongs to shard %s; correct the topology", said->shard);
+	else if (*said->shard != '\0' && said->copied)
+		fault(probe, answer, false, TOPOLOGY_COPY, answer->shard->id);
+	if (*said->extension == '\0' && *said->available != '\0' && !said->in_recovery && !said->may_create)
+		fault(probe, answer, false, "the role \"%s\" may not create the extension wiggle; as a superuser run \"create"
+			  " extension wiggle\" there and grant wiggle_server to it, or let the proxy connect as a superuser", said->role);
+	if (*said->facts != '\0' && !said->may_serve)
+		fault(probe, answer, false, TOPOLOGY_MAY_NOT_SERVE, said->role, said->role);
 	if (*said->library != '\0' && strcmp(said->library, said->extension) != 0)
 		fault(probe, answer, false, "the server runs version %s of the wiggle library, the database has version %s"
 			  " of the extension; restart the server, then run \"alter extension wiggle update\"",
@@ -146,6 +181,88 @@ judge(struct probe *probe)
 	}
 }
 
+/* ---- home's registry ---- */
+
+static const struct answer *
+primary_of(const struct probe *probe, int shard)
+{
+	for (int i = 0; i < probe->nanswers; i++)
+	{
+		if (probe->answers[i].replica == 0 && probe->answers[i].shard->id == shard)
+			return &probe->answers[i];
+	}
+	return NULL;
+}
+
+/* In a database that is no shard yet one would be drawn, which is none that home knows. */
+#define NEW_IDENTITY "00000000-0000-0000-0000-000000000000"
+
+/* What a proxy would tell home of the database. */
+static void
+put_facts(struct buf *out, const struct answer *answer)
+{
+	const struct database *said = &answer->said;
+
+	buf_text(out, ",\"place\":");
+	buf_json(out, answer->name);
+	if (*said->shard != '\0')
+		buf_printf(out, ",\"facts\":%s", said->facts);
+	else
+		buf_printf(out, ",\"facts\":{\"identity\":\"%s\",\"system\":\"%s\",\"database\":\"%s\"}", NEW_IDENTITY,
+				   said->system, said->oid);
+}
+
+static void
+put_entries(const struct probe *probe, struct buf *out)
+{
+	const struct topology *topology = probe->topology;
+	const char *auth = getenv("WIGGLE_GRPC_AUTH");
+
+	buf_byte(out, '[');
+	for (int i = 0; i < topology->nshards; i++)
+	{
+		const struct answer *answer = primary_of(probe, topology->shards[i].id);
+
+		buf_printf(out, "%s{\"id\":%d,\"state\":\"%s\"", i > 0 ? "," : "", topology->shards[i].id,
+				   topology_state_name(topology->shards[i].state));
+		if (answer != NULL && *answer->said.system != '\0' && !is_faulty(probe, answer))
+			put_facts(out, answer);
+		if (i == topology_auth(topology) && auth != NULL && *auth != '\0' && strcasecmp(auth, "off") != 0)
+			buf_text(out, ",\"auth\":true");
+		buf_byte(out, '}');
+	}
+	buf_byte(out, ']');
+}
+
+/* Other proxies may have told home since it was asked how far the shard has written: it is asked again. */
+static void
+home_refuses(int shard, const char *refusal, const char *wal, void *arg)
+{
+	struct probe *probe = arg;
+	const struct answer *answer = primary_of(probe, shard);
+
+	if (answer == NULL || *wal == '\0' ||
+		!database_reaches(answer->shard->url, answer->shard->user, answer->shard->password, wal))
+		add_fault(probe, (struct fault) {answer, shard, false, xstrdup(refusal)});
+}
+
+/* Where home is not in order itself its registry says nothing. */
+static void
+judge_by_home(struct probe *probe)
+{
+	const struct topology_shard *home = &probe->topology->shards[probe->topology->home];
+	const struct answer *answer = primary_of(probe, home->id);
+	char		problem[DATABASE_PROBLEM];
+	struct buf	entries = BUF_INIT;
+
+	if (*answer->said.shard == '\0' || is_faulty(probe, answer))
+		return;
+	put_entries(probe, &entries);
+	if (!database_judge(home->url, home->user, home->password, buf_cstr(&entries), home_refuses, probe, problem))
+		fault(probe, answer, false, "its list of shards cannot be asked: %s", problem);
+	buf_free(&entries);
+}
+
 /* ---- asking ---- */
 
 static void
@@ -174,6 +291,7 @@ probe_run(const struct topology *topology)
 	struct probe *probe = xcalloc(1, sizeof(*probe));
 	int			n = 0;
 
+	probe->topology = topology;
 	for (int i = 0; i < topology->nshards; i++)
 		n += 1 + topology->shards[i].nreplicas;
 	probe->answers = xcalloc((size_t) n, sizeof(*probe->answers));
@@ -183,6 +301,7 @@ probe_run(const struct topology *topology)
 			ask_shard(probe, &topology->shards[i]);
 	}
 	judge(probe);
+	judge_by_home(probe);
 	return probe;
 }
 
@@ -283,8 +402,10 @@ probe_put(const struct probe *probe, struct buf *out)
 	json_open(out, "problems", '[');
 	for (int i = 0; i < probe->nfaults; i++)
 	{
+		char		place[64];
+
 		json_open(out, NULL, '{');
-		json_text(out, "connection", probe->faults[i].answer->where);
+		json_text(out, "connection", fault_place(&probe->faults[i], place));
 		json_text(out, "problem", probe->faults[i].text);
 		json_close(out, '}');
 	}
@@ -300,7 +421,10 @@ probe_complain(const struct probe *probe, const char *file)
 	{
 		const struct fault *f = &probe->faults[i];
 
-		complain_text(EXIT_REFUSED, "%s: %s (%s): %s", file, f->answer->where, f->answer->name, f->text);
+		char		place[64];
+
+		complain_text(EXIT_REFUSED, "%s: %s%s%s%s: %s", file, fault_place(f, place), f->answer ? " (" : "",
+					  f->answer ? f->answer->name : "", f->answer ? ")" : "", f->text);
 		if (status != EXIT_REFUSED)
 			status = f->unreachable ? EXIT_UNREACHABLE : EXIT_REFUSED;
 	}

@@ -13,7 +13,10 @@
 
 struct probe;
 
-/* Ask every database that a proxy would connect to, one after the other. */
+/*
+ * Ask every database that a proxy would connect to, one after the other, and home what it knows
+ * of them. The topology has to outlive it.
+ */
 extern struct probe *probe_run(const struct topology *topology);
 extern void probe_free(struct probe *probe);
 

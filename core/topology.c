@@ -213,8 +213,8 @@ check_roles(const struct topology_reader *reader)
 		return wig_fail(reader->err, "exactly one shard carries the home role; %d do, shard %d the last of them: take"
 						" \"home\" from the roles of all but one", homes, topology->shards[topology->home].id);
 	if (homes == 0)
-		return wig_fail(reader->err, "exactly one shard carries the home role; 0 do: add \"home\" to the roles of the one"
-						" that keeps schedules and the list of shards");
+		return wig_fail(reader->err, "exactly one shard carries the home role; 0 do: add \"home\" to the roles of the"
+						" one that keeps schedules and the list of shards");
 	if (auths > 1)
 		return wig_fail(reader->err, "exactly one shard carries the auth role; %d do, shard %d the last of them: take"
 						" \"auth\" from the roles of all but one", auths, topology->shards[auth].id);
@@ -227,8 +227,8 @@ check_roles(const struct topology_reader *reader)
 						" its state is %s: give the role to another shard first", topology->shards[auth].id,
 						topology_state_name(topology->shards[auth].state));
 	if (!instances)
-		return wig_fail(reader->err, "no shard carries the instances role; add \"instances\" to the roles of each that is to"
-						" hold instances and is not retired");
+		return wig_fail(reader->err, "no shard carries the instances role; add \"instances\" to the roles of each that"
+						" is to hold instances and is not retired");
 	if (serving > TOPOLOGY_MAX_SHARDS)
 		return wig_fail(reader->err, "the topology lists %d shards that are not retired; up to %d are served",
 						serving, TOPOLOGY_MAX_SHARDS);
@@ -304,8 +304,8 @@ static bool
 read_document(struct topology_reader *reader, json_t *document)
 {
 	if (!json_is_object(document))
-		return wig_fail(reader->err, "the storage topology must be a JSON object like {\"shards\": [...], \"generations\":"
-						" [...]}, got an array");
+		return wig_fail(reader->err, "the storage topology must be a JSON object like {\"shards\": [...],"
+						" \"generations\": [...]}, got an array");
 	return topology_check_keys(document, document_keys, "the storage topology", reader->err) &&
 		topology_read_defaults(reader, json_object_get(document, "defaults")) &&
 		read_shards(reader, json_object_get(document, "shards")) &&

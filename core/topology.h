@@ -33,6 +33,15 @@
 	"the url leads through a connection pooler, such as PgBouncer, behind which sessions are not what the proxy" \
 	" takes them for; give the server's own host and port: the proxy is itself a pool"
 
+/* About a database, with the shard's id. */
+#define TOPOLOGY_COPY \
+	"this is a copy of the database that shard %d is; correct the topology, or, when the original is gone for good and" \
+	" the copy is to take its place, run \"select wiggle.shard_adopt()\" in it"
+
+/* The same with the role, twice. */
+#define TOPOLOGY_MAY_NOT_SERVE \
+	"the role \"%s\" may not run what the proxy needs; run \"grant wiggle_server to %s\" there"
+
 /* What such a pooler says of a session that brings settings, unless it is told to ignore them. */
 #define TOPOLOGY_POOLER_SAYS	"unsupported startup parameter"
 

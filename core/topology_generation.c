@@ -122,8 +122,8 @@ check_order(const struct topology_reader *reader, json_t *former, json_t *object
 						(long long) generation[-1].id);
 	if (generation->active_from_ms > generation[-1].active_from_ms)
 		return true;
-	return wig_fail(reader->err, "generation %lld must come after generation %lld in both id and activeFrom, but begins at %s and"
-					" that one at %s; give it a later activeFrom", (long long) generation->id, (long long) generation[-1].id,
+	return wig_fail(reader->err, "generation %lld must come after generation %lld in both id and activeFrom, but"
+					" begins at %s and that one at %s; give it a later activeFrom", (long long) generation->id, (long long) generation[-1].id,
 					topology_shown(json_object_get(object, "activeFrom"), shown),
 					topology_shown(json_object_get(former, "activeFrom"), before));
 }
@@ -137,7 +137,8 @@ topology_read_generations(const struct topology_reader *reader, json_t *generati
 	json_t	   *object;
 
 	if (generations != NULL && !json_is_array(generations))
-		return wig_fail(reader->err, "generations must be an array of objects, got %s", topology_shown(generations, shown));
+		return wig_fail(reader->err, "generations must be an array of objects, got %s",
+						topology_shown(generations, shown));
 	if (json_array_size(generations) == 0)
 		return wig_fail(reader->err, "the topology has no generations, so nothing says where to mint; add \"generations\":"
 						" [{\"id\": 1, \"activeFrom\": \"2026-10-01T00:00:00Z\", \"weights\": {\"%d\": 1}}]",

@@ -171,7 +171,8 @@ topology_read_defaults(struct topology_reader *reader, json_t *defaults)
 	char		shown[TOPOLOGY_SHOWN];
 
 	if (defaults != NULL && !json_is_object(defaults))
-		return wig_fail(reader->err, "defaults must be an object like {\"pool\": 12}, got %s", topology_shown(defaults, shown));
+		return wig_fail(reader->err, "defaults must be an object like {\"pool\": 12}, got %s",
+						topology_shown(defaults, shown));
 	if (defaults != NULL && !topology_check_keys(defaults, defaults_keys, "defaults", reader->err))
 		return false;
 	return read_settings(reader, defaults, "defaults", &builtin, &reader->defaults);

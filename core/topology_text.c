@@ -49,7 +49,10 @@ static const struct jdbc_parameter jdbc_parameters[] = {
 	{"tcpKeepAlive", NULL},
 };
 
-/* What libpq or the JDBC driver takes and the proxy does not; a name that ends with '_' stands for all that begin so. */
+/*
+ * What libpq or the JDBC driver takes and the proxy does not. A name that ends with '_' stands
+ * for all that begin so.
+ */
 static const struct
 {
 	const char *name;

@@ -275,9 +275,7 @@ judge_identity(struct setup *setup, const PGresult *result)
 	}
 	if (strcmp(PQgetvalue(result, 0, IDENTITY_GENUINE), "f") == 0)
 	{
-		snprintf(why, sizeof(why), "this is a copy of the database that shard %s is; correct the topology, or, when the"
-				 " original is gone for good and the copy is to take its place, run \"select wiggle.shard_adopt()\" in it",
-				 setup->claim);
+		snprintf(why, sizeof(why), TOPOLOGY_COPY, shard->entry->id);
 		setup_refuse(setup, why);
 		return;
 	}
@@ -292,8 +290,8 @@ judge_identity(struct setup *setup, const PGresult *result)
 	}
 	if (strcmp(PQgetvalue(result, 0, IDENTITY_MAY_SERVE), "true") != 0)
 	{
-		snprintf(why, sizeof(why), "the role \"%s\" may not run what the proxy needs; run \"grant wiggle_server"
-				 " to %s\" there", PQgetvalue(result, 0, IDENTITY_ROLE), PQgetvalue(result, 0, IDENTITY_ROLE));
+		snprintf(why, sizeof(why), TOPOLOGY_MAY_NOT_SERVE, PQgetvalue(result, 0, IDENTITY_ROLE),
+				 PQgetvalue(result, 0, IDENTITY_ROLE));
 		setup_refuse(setup, why);
 		return;
 	}

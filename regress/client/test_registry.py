@@ -204,6 +204,77 @@ class Registry(Databases):
         self.shard.psql("select wiggle.shard_adopt()", "fresh")
         self.serves(fresh)
 
+    def known(self):
+        """What home's registry has, while no proxy runs; None: there is none."""
+        if self.shard.psql("select to_regclass('wiggle.wf_shard_registry')") == "":
+            return None
+        return self.shard.psql("select jsonb_agg(to_jsonb(r) order by shard_id) from wf_shard_registry r")
+
+    def check(self, document, *problems, **settings):
+        """wiggle topology check --connect finds these and nothing else, in order, and changes nothing."""
+        before = self.known()
+        done = wiggle("--json", "topology", "check", "-", "--connect", stdin=json.dumps(document), **settings)
+        found = [(p["connection"], p["problem"]) for p in json.loads(done.stdout)["problems"]]
+        self.assertEqual([where for where, _ in found], [where for where, _ in problems], found)
+        for (_, got), (_, wanted) in zip(found, problems):
+            self.assertIn(wanted, got)
+        self.assertEqual(done.returncode, 1 if problems else 0, done.stderr)
+        self.assertEqual(self.known(), before)
+
+    def test_a_check_finds_what_a_start_would_refuse(self):
+        both = self.document("wiggle", "other")
+        self.check(both)
+        self.serves(both)
+        self.check(both)
+        self.check(self.document("wiggle"), ("shard 1", "it is not in the topology, but home knows it as ACTIVE, last reached at %s"
+                                             % self.place("other")))
+        self.check(self.document("wiggle", "other", s1="retired"),
+                   ("shard 1", 'nobody has confirmed that it holds nothing any more; give it the state active again'))
+        self.check(self.document("wiggle", "other", s1="draining"))
+        self.shard.psql("update wf_shard_registry set wal = 'FFFFF/0' where shard_id = 1")
+        self.check(both, ("shard 1 primary", "already written up to FFFFF/0: this is an older copy"))
+        self.shard.psql("update wf_shard_registry set wal = '0/1' where shard_id = 1")
+        self.serves(self.document("wiggle", "other", s1="draining"))
+        self.check(both, ("shard 1 primary", "it is ACTIVE in the topology, but has been DRAINING since 20"))
+
+        # another database in the shard's place: a new one, with and without the extension, a copy
+        self.shard.psql("create database fresh", "postgres")
+        known = "this is not the database that home knows as this shard, which was last reached at %s" % self.place("other")
+        self.check(self.document("wiggle", "fresh", s1="draining"), ("shard 1 primary", known))
+        self.shard.psql("create extension wiggle", "fresh")
+        self.check(self.document("wiggle", "fresh", s1="draining"), ("shard 1 primary", known))
+        self.shard.psql("select wiggle.shard_claim(1)", "fresh")
+        self.check(self.document("wiggle", "fresh", s1="draining"), ("shard 1 primary", known))
+        self.shard.psql("select wiggle.shard_adopt()", "fresh")
+        self.check(self.document("wiggle", "fresh", s1="draining"))
+        self.shard.psql("alter database other is_template true", "postgres")
+        wait_for(lambda: self.cloned(), 60, "the copy to be made")
+        self.check(self.document("wiggle", "clone", s1="draining"),
+                   ("shard 1 primary", "this is a copy of the database that shard 1 is; correct the topology"))
+
+    def test_a_check_knows_what_the_role_may_do(self):
+        self.shard.psql("create role little login password 'little'")
+        little = self.document("wiggle", "other")
+        little["shards"][1]["primary"].update(user="little", password="little")
+        self.check(little, ("shard 1 primary", 'the role "little" may not create the extension wiggle; as a superuser run'))
+        self.serves(self.document("wiggle", "other"))
+        self.shard.psql("grant wiggle_reader to little")
+        self.check(little, ("shard 1 primary", 'the role "little" may not run what the proxy needs; run "grant wiggle_server to'
+                                               ' little" there'))
+        self.shard.psql("grant wiggle_server to little")
+        self.check(little)
+        little["shards"][0]["primary"].update(user="little", password="little")
+        self.check(little)
+
+    def test_a_check_knows_where_keys_are_kept(self):
+        both = self.document("wiggle", "other")
+        self.serves(both, WIGGLE_GRPC_AUTH="enforce")
+        self.shard.psql("select wiggle.auth_put_role('kept', '{read}', 'test')")
+        both["shards"][1]["roles"].append("auth")
+        self.check(both)
+        self.check(both, ("shard 1 primary", "the topology gives the role auth to shard 1, but the keys and roles of clients are"
+                                             " kept on shard 0"), WIGGLE_GRPC_AUTH="enforce")
+
     def test_home_that_comes_later_is_asked_then(self):
         away = world.make_shard("registry-away-" + self.name[:12])
         self.addCleanup(away.stop)
@@ -481,6 +552,16 @@ class Shards(Databases):
         self.assertGreaterEqual(first["lag_millis"], 0)
         by_json = Http1(proxy).call("", path="/pg_wiggle.v1.ShardService/ListShards")
         self.assertEqual([s["place"] for s in by_json["shards"]], [s["place"] for s in shown["shards"]])
+
+        # of very many only the newest are counted
+        self.assertFalse(second["more_instances"])
+        away.psql("insert into wf_instance (no, created_at, updated_at, version, depth, id, workflow, status)"
+                  " select n, now(), now(), 1, 0, 'wfi.s1.' || n, 'old', 'COMPLETED' from generate_series(1, 10000) n")
+        many = self.listed(proxy)["shards"][1]
+        self.assertEqual((many["held_instances"], many["more_instances"], many["live_instances"]),
+                         (10000, True, second["live_instances"]))
+        self.assertRegex(self.wiggle(0, "shards", server=proxy).stdout,
+                         r"\n1 +ACTIVE +instances +1, then 3 +%d\+ +10000\+ " % second["live_instances"])
 
         # one that is down is shown as such, since when and why
         self.pause(away)
