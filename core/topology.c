@@ -126,12 +126,11 @@ static bool
 read_shards(const struct topology_reader *reader, json_t *shards)
 {
 	struct topology *topology = reader->topology;
-	char		shown[TOPOLOGY_SHOWN];
 	size_t		i;
 	json_t	   *object;
 
 	if (shards != NULL && !json_is_array(shards))
-		return wig_fail(reader->err, "shards must be an array of objects, got %s", topology_shown(shards, shown));
+		return wig_fail(reader->err, "shards must be an array of objects, got %s", topology_kind(shards));
 	if (json_array_size(shards) == 0)
 		return wig_fail(reader->err, "the topology lists no shards; give each database an entry in the array shards");
 	topology->shards = calloc(json_array_size(shards), sizeof(*topology->shards));

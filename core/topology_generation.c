@@ -91,7 +91,7 @@ read_generation(const struct topology_reader *reader, json_t *object, size_t nth
 
 	if (!json_is_object(object))
 		return wig_fail(reader->err, "a generation needs an integer id, but entry %zu of generations is %s; write it as an"
-						" object with id, activeFrom and weights", nth, topology_shown(object, shown));
+						" object with id, activeFrom and weights", nth, topology_kind(object));
 	if (!json_is_integer(id))
 		return wig_fail(reader->err, "a generation needs an integer id, got %s in entry %zu of generations; give it a number"
 						" greater than the one before has", id ? topology_shown(id, shown) : "none", nth);
@@ -132,13 +132,12 @@ bool
 topology_read_generations(const struct topology_reader *reader, json_t *generations)
 {
 	struct topology *topology = reader->topology;
-	char		shown[TOPOLOGY_SHOWN];
 	size_t		i;
 	json_t	   *object;
 
 	if (generations != NULL && !json_is_array(generations))
 		return wig_fail(reader->err, "generations must be an array of objects, got %s",
-						topology_shown(generations, shown));
+						topology_kind(generations));
 	if (json_array_size(generations) == 0)
 		return wig_fail(reader->err, "the topology has no generations, so nothing says where to mint; add \"generations\":"
 						" [{\"id\": 1, \"activeFrom\": \"2026-10-01T00:00:00Z\", \"weights\": {\"%d\": 1}}]",

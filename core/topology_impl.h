@@ -67,7 +67,7 @@ extern bool topology_check_keys(json_t *object, const char *const *known, const 
 /* A value for a message: short, in ASCII, without what objects and arrays hold. */
 extern const char *topology_shown(json_t *value, char out[TOPOLOGY_SHOWN]);
 
-/* What kind of value it is, and nothing of it: "a number". */
+/* What kind of value it is, and nothing of it, where it may be a secret: "a number". */
 extern const char *topology_kind(json_t *value);
 
 /*

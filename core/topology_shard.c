@@ -168,11 +168,9 @@ topology_read_defaults(struct topology_reader *reader, json_t *defaults)
 		.replica_fallback = FALLBACK_PRIMARY,
 	};
 
-	char		shown[TOPOLOGY_SHOWN];
-
 	if (defaults != NULL && !json_is_object(defaults))
 		return wig_fail(reader->err, "defaults must be an object like {\"pool\": 12}, got %s",
-						topology_shown(defaults, shown));
+						topology_kind(defaults));
 	if (defaults != NULL && !topology_check_keys(defaults, defaults_keys, "defaults", reader->err))
 		return false;
 	return read_settings(reader, defaults, "defaults", &builtin, &reader->defaults);
@@ -293,7 +291,7 @@ read_id(const struct topology_reader *reader, json_t *object, size_t nth, int32_
 
 	if (!json_is_object(object))
 		return wig_fail(reader->err, "a shard needs an integer id, but entry %zu of shards is %s; write it as an object with"
-						" id, state, roles and primary", nth, topology_shown(object, shown));
+						" id, state, roles and primary", nth, topology_kind(object));
 	if (!json_is_integer(id))
 		return wig_fail(reader->err, "a shard needs an integer id, got %s in entry %zu of shards; give it a number from 0 to"
 						" %d that no other has", id ? topology_shown(id, shown) : "none", nth, TOPOLOGY_MAX_SHARD_ID);

@@ -129,7 +129,9 @@ static const struct
 	{"{\"defaults\":{\"password\":\"${NOPE}\"}}", "defaults password refers to ${NOPE}, which is not set; set it in the environment, or correct the name"},
 
 	/* a shard */
-	{"{\"shards\":[3]}", "a shard needs an integer id, but entry 1 of shards is 3; write it as an object with id, state, roles and primary"},
+	{"{\"shards\":[3]}", "a shard needs an integer id, but entry 1 of shards is a number; write it as an object with id, state, roles and primary"},
+	{"{\"shards\":[\"postgresql://u:hunter2@h/d\"]}", "a shard needs an integer id, but entry 1 of shards is a string; write it as an object with id, state, roles and primary"},
+	{"{\"shards\":\"postgresql://u:hunter2@h/d\"}", "shards must be an array of objects, got a string"},
 	{"{\"shards\":[{}]}", "a shard needs an integer id, got none in entry 1 of shards; give it a number from 0 to 999999999 that no other has"},
 	{DOCUMENT(TWO ",{\"state\":\"active\"}", "[]"), "a shard needs an integer id, got none in entry 3 of shards; give it a number from 0 to 999999999 that no other has"},
 	{"{\"shards\":[{\"id\":\"0\"}]}", "a shard needs an integer id, got '0' in entry 1 of shards; give it a number from 0 to 999999999 that no other has"},

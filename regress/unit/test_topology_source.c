@@ -154,7 +154,7 @@ static const struct
 	"WIGGLE_STORAGE_TOPOLOGY is neither the path of a file nor a JSON document, which begins with '{'"},
 	{{.document = "\xef\xbb\xbf{\"defaults\":{\"password\":\"hunter2\"}}"},
 	"WIGGLE_STORAGE_TOPOLOGY is neither the path of a file nor a JSON document, which begins with '{'"},
-	{{.document = "  {\"shards\":3}"}, "shards must be an array of objects, got 3"},
+	{{.document = "  {\"shards\":3}"}, "shards must be an array of objects, got a number"},
 	{{.url = "mysql://u:hunter2@h/d"},
 	"WIGGLE_JDBC_URL must begin with postgresql:// or jdbc:postgresql://, not with mysql://"},
 	{{.url = "postgresql://h/d", .replica_urls = "postgresql://r/d,r2/d,mysql://u:hunter2@x/d"},
