@@ -156,4 +156,8 @@ extern char *topology_url(const char *url, const char *what, const char *const *
 /* An ISO-8601 instant ("2026-10-01T00:00:00Z", fractions and offsets allowed). */
 extern bool topology_instant(const char *text, int64_t *unix_ms);
 
+/* The moment as documents have it, "2026-11-02T09:00:00.000Z". */
+#define TOPOLOGY_INSTANT_LEN 40
+extern void topology_write_instant(int64_t unix_ms, char *out);
+
 #endif							/* WIGGLE_CORE_TOPOLOGY_H */

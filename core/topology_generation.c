@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include <jansson.h>
 
@@ -155,4 +156,17 @@ topology_read_generations(const struct topology_reader *reader, json_t *generati
 			return false;
 	}
 	return true;
+}
+
+void
+topology_write_instant(int64_t unix_ms, char *out)
+{
+	int64_t		ms = (unix_ms % 1000 + 1000) % 1000;
+	time_t		seconds = (time_t) ((unix_ms - ms) / 1000);
+	struct tm	utc;
+	char		stamp[TOPOLOGY_INSTANT_LEN - 8];
+
+	gmtime_r(&seconds, &utc);
+	strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", &utc);
+	snprintf(out, TOPOLOGY_INSTANT_LEN, "%s.%03dZ", stamp, (int) ms);
 }

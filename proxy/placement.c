@@ -72,6 +72,42 @@ placement_generation(const struct topology *topology, int64_t now_ms)
 	return 0;
 }
 
+static bool
+weighs(const struct generation *generation, int shard)
+{
+	for (int w = 0; w < generation->nweights; w++)
+	{
+		if (generation->weights[w].shard == shard)
+			return generation->weights[w].weight > 0;
+	}
+	return false;
+}
+
+/* The shard may not have its state yet: from when on it may, if the document says so itself. */
+static bool
+fail_too_early(const struct topology *topology, int which, bool in_force, int shard, struct wig_error *err)
+{
+	const struct generation *generation = &topology->generations[which];
+	const struct topology_shard *entry = &topology->shards[shard];
+	const char *state = entry->state == SHARD_DRAINING ? "DRAINING" : "RETIRED";
+	int			last = topology->ngenerations - 1;
+	int			first = last;
+	char		instant[TOPOLOGY_INSTANT_LEN];
+
+	if (weighs(&topology->generations[last], shard))
+		return wig_fail(err, "generation %lld, which %s, weighs shard %d, which is %s; first let a generation"
+						" begin that gives the shard no weight", (long long) generation->id,
+						in_force ? "is in force" : "is still to come", entry->id, state);
+	while (!weighs(&topology->generations[first - 1], shard))
+		first--;
+	topology_write_instant(topology->generations[first].active_from_ms, instant);
+	return wig_fail(err, "generation %lld, which %s, weighs shard %d, which is %s; leave it active and set it to %s once"
+					" generation %lld has begun, at %s (a document is read when it changes, and on SIGHUP)",
+					(long long) generation->id, in_force ? "is in force" : "is still to come", entry->id, state,
+					entry->state == SHARD_DRAINING ? "draining" : "draining, and later to retired,",
+					(long long) topology->generations[first].id, instant);
+}
+
 bool
 placement_check(const struct topology *topology, int64_t now_ms, struct wig_error *err)
 {
@@ -83,13 +119,10 @@ placement_check(const struct topology *topology, int64_t now_ms, struct wig_erro
 
 		for (int w = 0; w < generation->nweights; w++)
 		{
-			const struct topology_shard *shard = &topology->shards[generation->weights[w].shard];
+			int			shard = generation->weights[w].shard;
 
-			if (generation->weights[w].weight > 0 && shard->state != SHARD_ACTIVE)
-				return wig_fail(err, "generation %lld, which %s, weighs shard %d, which is %s; first let a generation"
-								" begin that gives the shard no weight", (long long) generation->id,
-								i == in_force ? "is in force" : "is still to come", shard->id,
-								shard->state == SHARD_DRAINING ? "DRAINING" : "RETIRED");
+			if (generation->weights[w].weight > 0 && topology->shards[shard].state != SHARD_ACTIVE)
+				return fail_too_early(topology, i, i == in_force, shard, err);
 		}
 	}
 	return true;

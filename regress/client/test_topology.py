@@ -92,8 +92,9 @@ class Offline(CommandTest):
         self.refuses({"shards": one + [shard(1, "postgresql://i/d", state="draining")],
                       "generations": [generation(1, "2026-01-01T00:00:00Z", s0=1, s1=1),
                                       generation(2, "2999-01-01T00:00:00Z", s0=1)]},
-                     "generation 1, which is in force, weighs shard 1, which is DRAINING; first let a generation begin"
-                     " that gives the shard no weight")
+                     "generation 1, which is in force, weighs shard 1, which is DRAINING; leave it active and set it to"
+                     " draining once generation 2 has begun, at 2999-01-01T00:00:00.000Z (a document is read when it changes, and on"
+                     " SIGHUP)")
         self.refuses({"shards": [shard(0, "postgresql://%zzhunter2@h/d", "home", "instances")], "generations": now},
                      "shard 0 primary url is not a valid PostgreSQL URL; write a '%' that stands for itself as %25, an IPv6 address"
                      " in brackets, and each parameter as name=value")

@@ -58,8 +58,9 @@ draining_shards(void **state)
 	longer.generations = three;
 	longer.ngenerations = 3;
 	assert_false(placement_check(&longer, 1500, &err));
-	assert_string_equal(err.message, "generation 1, which is in force, weighs shard 1, which is DRAINING; first let a"
-						" generation begin that gives the shard no weight");
+	assert_string_equal(err.message, "generation 1, which is in force, weighs shard 1, which is DRAINING; leave it active"
+						" and set it to draining once generation 2 has begun, at 1970-01-01T00:00:02.000Z (a document is read when it"
+						" changes, and on SIGHUP)");
 	assert_false(placement_check(&longer, 2500, &err));
 	assert_non_null(strstr(err.message, "generation 2, which is in force, weighs shard 12, which is RETIRED"));
 	assert_true(placement_check(&longer, 3000, &err));
