@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "admission.h"
 #include "gather.h"
+#include "home_clock.h"
 #include "inquiry.h"
 #include "message.h"
 #include "pg_wiggle.pb-c.h"
@@ -98,12 +98,10 @@ counted(struct gather *gather)
 	ShardView  *views = xcalloc(n, sizeof(*views));
 	ShardView **pointers = xcalloc(n, sizeof(*pointers));
 	char	  **names = xcalloc(n * ROLES, sizeof(*names));
-	struct timespec now;
 	const struct generation *present;
 	const struct generation *next;
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	present = &topology->generations[placement_generation(topology, (int64_t) now.tv_sec * 1000)];
+	present = &topology->generations[placement_generation(topology, home_clock_ms())];
 	next = present + 1 < topology->generations + topology->ngenerations ? present + 1 : NULL;
 	reply.generation = present->id;
 	reply.next_generation = next ? next->id : 0;
