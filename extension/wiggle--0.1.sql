@@ -820,6 +820,31 @@ as $$
 $$;
 comment on function schedules() is 'All schedules of this database.';
 
+-- Instances were minted by a generation that has begun, and go on being minted by it elsewhere: there is one of it.
+create function placement_refusal(generations jsonb) returns text
+language sql stable security definer set search_path = pg_catalog, pg_temp
+as $$
+	with told as (
+		select (g->>'id')::bigint as generation, (g->>'activeFrom')::timestamptz as active_from,
+			(select jsonb_object_agg(w.key::int, w.value::int) from jsonb_each_text(g->'weights') w where w.value::int > 0) as weights
+		  from jsonb_array_elements(generations) g),
+	known as (
+		select p.generation, p.active_from, jsonb_object_agg(p.shard, p.weight) as weights
+		  from wiggle.wf_placement p group by p.generation, p.active_from)
+	select format('generation %s has begun and cannot be changed: its %s on home, but %s in the topology; restore that, and append a'
+			' generation instead', generation,
+			concat_ws(' and its ', case when k.active_from <> t.active_from then 'activeFrom is ' || to_char(k.active_from at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') end,
+				case when k.weights <> t.weights then format('weights are %s', k.weights) end),
+			concat_ws(' and ', case when k.active_from <> t.active_from then to_char(t.active_from at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') end,
+				case when k.weights <> t.weights then t.weights::text end))
+	  from told t join known k using (generation)
+	 where k.active_from <= (select v.now from wiggle.version() v)
+	   and (k.active_from, k.weights) <> (t.active_from, t.weights)
+	 order by generation limit 1
+$$;
+comment on function placement_refusal(jsonb) is
+'Not for applications, on home: why the topology cannot have these generations, null when it can.';
+
 create function publish_placement(generations jsonb, withdraw boolean default true) returns bigint
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 as $$
@@ -1582,6 +1607,14 @@ language sql immutable parallel safe set search_path = pg_catalog, pg_temp
 as $$ select case state when 'ACTIVE' then 1 when 'DRAINING' then 2 when 'RETIRED' then 3 end $$;
 comment on function shard_rank(text) is 'Not for applications: states of shards only move to a greater rank.';
 
+-- One that was never reached holds nothing: it may be taken back.
+create function shard_unused(known wf_shard_registry) returns boolean
+language sql stable security definer set search_path = pg_catalog, pg_temp
+as $$
+	select known.identity is null and known.state <> 'RETIRED' and not exists (select from wiggle.wf_outbox o where o.shard = known.shard_id)
+$$;
+comment on function shard_unused(wf_shard_registry) is 'Not for applications: nothing can be on this shard.';
+
 -- Why the state that a topology gives to a shard cannot be, null when it can.
 create function shard_state_refusal(known wf_shard_registry, wanted text) returns text
 language sql stable set search_path = pg_catalog, pg_temp
@@ -1642,21 +1675,17 @@ declare
 	wanted int := (select (e.value->>'id')::int from jsonb_array_elements(entries) e where (e.value->>'auth')::boolean);
 begin
 	lock table wiggle.wf_shard_registry in share row exclusive mode;
-	-- One that was never reached holds nothing and may be taken back, a wrong url for instance. Running proxies call it retired then.
-	delete from wiggle.wf_shard_registry r
-	 where whole and r.identity is null and r.state <> 'RETIRED'
-	   and not exists (select from jsonb_array_elements(entries) e
-						where (e.value->>'id')::int = r.shard_id and e.value->>'state' <> 'RETIRED')
-	   and not exists (select from wiggle.wf_outbox o where o.shard = r.shard_id);
 	for entry in select e.value from jsonb_array_elements(entries) e order by (e.value->>'id')::int loop
 		shard := (entry->>'id')::int;
 		facts := entry->'facts';
 		select * into known from wiggle.wf_shard_registry r where r.shard_id = shard;
-		continue when not found and entry->>'state' = 'RETIRED';
+		continue when not found and facts is null;
 		if not found then
 			insert into wiggle.wf_shard_registry (shard_id, state, first_seen, changed_at)
-			values (shard, entry->>'state', clock_timestamp(), clock_timestamp()) returning * into known;
+			values (shard, 'ACTIVE', clock_timestamp(), clock_timestamp()) returning * into known;
 		end if;
+		-- Running proxies call it retired when it is taken back.
+		continue when whole and entry->>'state' = 'RETIRED' and wiggle.shard_unused(known);
 		if facts->>'emptied' is not null and known.emptied_at is null
 		   and not exists (select from wiggle.wf_outbox o where o.shard = known.shard_id) then
 			update wiggle.wf_shard_registry r set emptied_at = (facts->>'emptied')::timestamptz
@@ -1680,27 +1709,16 @@ begin
 			continue;
 		end if;
 		update wiggle.wf_shard_registry r
-		   set state = entry->>'state',
-			   changed_at = case when r.state = entry->>'state' then r.changed_at else clock_timestamp() end
-		 where r.shard_id = shard and r.state <> entry->>'state';
-		if entry->>'state' = 'RETIRED' and known.state <> 'RETIRED' then
-			perform wiggle.shard_disown(shard);
-		end if;
-		update wiggle.wf_shard_registry r
 		   set seen_at = clock_timestamp(), place = entry->>'place', identity = (facts->>'identity')::uuid,
 			   adopted_at = (facts->>'adopted')::timestamptz, system_id = facts->>'system',
-			   database = (facts->>'database')::oid, timeline = (facts->>'timeline')::int
-		 where r.shard_id = shard and facts is not null;
-		update wiggle.wf_shard_registry r
-		   set wal = (facts->>'wal')::pg_lsn, wal_at = clock_timestamp()
+			   database = (facts->>'database')::oid, timeline = (facts->>'timeline')::int,
+			   wal = (facts->>'wal')::pg_lsn, wal_at = clock_timestamp()
 		 where r.shard_id = shard and facts is not null;
 	end loop;
 	wal := null;
 	keeper := (select r.shard_id from wiggle.wf_shard_registry r where r.auth);
-	if wanted is not null and (keeper is null or keeper = own and not exists (select from wiggle.wf_auth_credential)
-								and not exists (select from wiggle.wf_auth_role)) then
-		perform wiggle.shard_auth(wanted);
-	elsif wanted <> keeper then
+	if wanted <> keeper and not (keeper = own and not exists (select from wiggle.wf_auth_credential)
+								 and not exists (select from wiggle.wf_auth_role)) then
 		-- a proxy that runs is not told this of home, without which it could do nothing
 		shard := case when wanted = own then keeper else wanted end;
 		refusal := format('the topology gives the role auth to shard %s, but the keys and roles of clients are kept on shard %s; give'
@@ -1712,13 +1730,55 @@ begin
 	select r.shard_id, format('it is not in the topology, but home knows it as %s, last reached at %s; list it again: a shard'
 			' stays listed, at last with the state retired', r.state, coalesce(r.place, 'no place yet')), null::pg_lsn
 	  from wiggle.wf_shard_registry r
-	 where whole and r.state <> 'RETIRED'
+	 where whole and r.state <> 'RETIRED' and not wiggle.shard_unused(r)
 	   and not exists (select from jsonb_array_elements(entries) e where (e.value->>'id')::int = r.shard_id)
 	 order by 1;
 end
 $$;
 comment on function shard_admit(jsonb, boolean) is
-'Not for applications, on home: compares shards of a topology with the registry and notes them there; rows are refusals, with the position that the shard had reached when it lies behind that. whole: the topology has no others.';
+'Not for applications, on home: compares shards of a topology with the registry, and notes which databases they are; rows are refusals, with the position that the shard had reached when it lies behind that. whole: the topology has no others.';
+
+create function topology_admit(entries jsonb, generations jsonb, withdraw boolean) returns table (refusal text, notice text)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+as $$
+declare
+	refused boolean;
+	last bigint := (select max((g->>'id')::bigint) from jsonb_array_elements(generations) g);
+	newest bigint;
+begin
+	lock table wiggle.wf_shard_registry, wiggle.wf_placement in share row exclusive mode;
+	return query select format('shard %s: %s', a.shard, a.refusal), null from wiggle.shard_admit(entries, true) a;
+	refused := found;
+	return query select r, null from wiggle.placement_refusal(generations) r where r is not null;
+	if refused or found then
+		return;
+	end if;
+	-- A wrong url, for instance, is taken back.
+	delete from wiggle.wf_shard_registry r
+	 where wiggle.shard_unused(r)
+	   and not exists (select from jsonb_array_elements(entries) e
+						where (e.value->>'id')::int = r.shard_id and e.value->>'state' <> 'RETIRED');
+	insert into wiggle.wf_shard_registry (shard_id, state, first_seen, changed_at)
+	select (e.value->>'id')::int, e.value->>'state', clock_timestamp(), clock_timestamp()
+	  from jsonb_array_elements(entries) e where e.value->>'state' <> 'RETIRED'
+		on conflict (shard_id) do nothing;
+	perform wiggle.shard_disown(r.shard_id)
+	   from wiggle.wf_shard_registry r join jsonb_array_elements(entries) e on (e.value->>'id')::int = r.shard_id
+	  where e.value->>'state' = 'RETIRED' and r.state <> 'RETIRED';
+	update wiggle.wf_shard_registry r set state = e.value->>'state', changed_at = clock_timestamp()
+	  from jsonb_array_elements(entries) e
+	 where (e.value->>'id')::int = r.shard_id and e.value->>'state' <> r.state;
+	perform wiggle.shard_auth((e.value->>'id')::int) from jsonb_array_elements(entries) e where (e.value->>'auth')::boolean;
+	newest := wiggle.publish_placement(generations, withdraw);
+	if newest > last then
+		notice := format('home knows generation %s, while this server''s topology ends with %s: roll the new document out to this'
+			' server too; if that generation was taken back, delete it from wf_placement there', newest, last);
+		return next;
+	end if;
+end
+$$;
+comment on function topology_admit(jsonb, jsonb, boolean) is
+'Not for applications, on home: takes over the states of all shards and the generations of a topology, or, when there are refusals, nothing of it. withdraw: as in publish_placement().';
 
 create function shard_auth(shard_id int) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp

@@ -84,8 +84,9 @@ admission_topology(const struct topology *topology, struct buf *out)
 {
 	buf_reset(out);
 	for (int i = 0; i < topology->nshards; i++)
-		buf_printf(out, "%s{\"id\":%d,\"state\":\"%s\"}", i == 0 ? "[" : ",", topology->shards[i].id,
-				   states[topology->shards[i].state]);
+		buf_printf(out, "%s{\"id\":%d,\"state\":\"%s\"%s}", i == 0 ? "[" : ",", topology->shards[i].id,
+				   states[topology->shards[i].state],
+				   i == topology_auth(topology) && config.grpc_auth != GRPC_AUTH_OFF ? ",\"auth\":true" : "");
 	buf_byte(out, ']');
 }
 

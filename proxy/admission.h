@@ -33,7 +33,7 @@ extern void admission_stop(struct admission *admission);
 /* The topology's entry of the shard, or all entries, as SQL_ADMIT takes them, with the shard's facts. */
 extern void admission_entries(const struct shard *shard, bool whole, struct buf *out);
 
-/* All entries of a topology that is not in force yet, without facts. */
+/* All entries of a topology, without facts, as SQL_TOPOLOGY_ADMIT takes them. */
 extern void admission_topology(const struct topology *topology, struct buf *out);
 
 /*

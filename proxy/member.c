@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "accord.h"
 #include "buf.h"
 #include "catchup.h"
 #include "config.h"
@@ -21,6 +22,7 @@
 #include "random.h"
 #include "roster.h"
 #include "shard.h"
+#include "shards.h"
 
 /* Twice as often as members need: GetCluster counts a server as alive for 15 s. */
 #define BEAT_MS 5000
@@ -39,18 +41,18 @@ static struct question beat;
 static bool beating;
 static uint64_t beat_asked_ns;
 static uint64_t beaten_at;		/* loop time */
-static void (*on_beat) (void);
+static void (*on_heard) (void);
+static void (*on_refused) (const char *why);
 static void (*on_failed) (const char *reason);
 static struct metric *beat_time;
 static char workers[16];
 static char *polls;
 
-static struct question placement;
-static bool publishing;
-static bool published;
-static bool changed;			/* while it was being told */
-static bool withdraws;			/* the last generation that home was told of is taken back */
-static struct buf generations;
+static struct accord accord;	/* on the topology in force */
+static bool tells;				/* from now on home is told of it, each time that it is set up */
+static bool due;				/* once home has said what time it is */
+static bool waits;
+static bool told;
 
 static struct question look;
 static bool looking;
@@ -90,89 +92,48 @@ member_leads(void)
 	return leads;
 }
 
-/* ---- placement ---- */
+/* ---- the topology ---- */
 
-static void
-write_instant(struct buf *out, int64_t unix_ms)
+static const struct topology *
+topology_to_tell(struct wig_error *err)
 {
-	int64_t		ms = (unix_ms % 1000 + 1000) % 1000;
-	time_t		seconds = (time_t) ((unix_ms - ms) / 1000);
-	struct tm	utc;
-
-	gmtime_r(&seconds, &utc);
-	buf_printf(out, "\"%04d-%02d-%02dT%02d:%02d:%02d.%03dZ\"", utc.tm_year + 1900, utc.tm_mon + 1,
-			   utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, (int) ms);
+	return shards_judge(err) ? shard_topology() : NULL;
 }
 
 static void
-write_generations(struct buf *out, const struct topology *topology)
+topology_waits(const char *why)
 {
-	buf_reset(out);
-	buf_byte(out, '[');
-	for (int i = 0; i < topology->ngenerations; i++)
-	{
-		const struct generation *generation = &topology->generations[i];
-
-		buf_printf(out, "%s{\"id\":%lld,\"activeFrom\":", i > 0 ? "," : "", (long long) generation->id);
-		write_instant(out, generation->active_from_ms);
-		buf_text(out, ",\"weights\":{");
-		for (int w = 0; w < generation->nweights; w++)
-			buf_printf(out, "%s\"%d\":%d", w > 0 ? "," : "",
-					   topology->shards[generation->weights[w].shard].id, generation->weights[w].weight);
-		buf_text(out, "}}");
-	}
-	buf_byte(out, ']');
+	if (!waits)
+		log_warn("member", "home was not told of this server's topology, and is told later: %s", why);
+	waits = true;
 }
 
-static void publish(void);
-
 static void
-placement_told(struct question *question, const PGresult *result, const struct refusal *refusal)
+topology_heard(const char *refusal)
 {
-	const struct topology *topology = shard_topology();
-	long long	last = topology->generations[topology->ngenerations - 1].id;
-
-	(void) question;
-	publishing = false;
-	published = result != NULL && !changed;
-	if (changed)
-		publish();
-	else if (!published)
-		log_warn("member", "home was not told where new instances go, and is told later: %s",
-				 refusal->message);
+	waits = false;
+	told = refusal == NULL;
+	if (told)
+		on_heard();
 	else
-	{
-		withdraws = false;
-		if (strtoll(PQgetvalue(result, 0, 0), NULL, 10) > last)
-			log_warn("member", "home knows generation %s, while this server's topology ends with %lld: roll the new"
-					 " document out to this server too; if that generation was taken back, delete it from wf_placement there",
-					 PQgetvalue(result, 0, 0), last);
-	}
-}
-
-static void
-publish(void)
-{
-	changed = false;
-	write_generations(&generations, shard_topology());
-	placement = (struct question) {
-		.statement = SQL_PLACEMENT,
-		.nparams = 2,
-		.params = {buf_cstr(&generations), withdraws ? "t" : "f"},
-		.writes = true,
-		.done = placement_told,
-	};
-	publishing = shard_ask(home(), &placement) == SUBMIT_OK;
+		on_refused(refusal);
 }
 
 void
-member_placement_changed(bool taken_back)
+member_tell_topology(void)
 {
-	withdraws = withdraws || taken_back;
-	published = false;
-	changed = publishing;
-	if (!publishing && !leaving)
-		publish();
+	static const struct accord_ops ops = {topology_to_tell, topology_heard, topology_waits};
+
+	tells = true;
+	due = false;
+	if (!told && !leaving)
+		accord_ask(&accord, &ops, false);
+}
+
+bool
+member_topology_told(void)
+{
+	return told;
 }
 
 /* ---- heartbeats ---- */
@@ -319,7 +280,7 @@ nodes_listed(struct question *question, const PGresult *result, const struct ref
 		fleet_list_end(id);
 		show_range();
 		if (!listed && config.task_partitioning)
-			on_beat();
+			on_heard();
 		listed = true;
 	}
 	if (look_again)
@@ -355,9 +316,11 @@ beaten(struct question *question, const PGresult *result, const struct refusal *
 		leads = strcmp(PQgetvalue(result, 0, BEAT_LEADS), "t") == 0;
 		home_clock_set(strtoll(PQgetvalue(result, 0, BEAT_NOW), NULL, 10), beat_asked_ns, uv_hrtime());
 		catchup_home_has(PQgetvalue(result, 0, BEAT_MARK));
+		if (due)
+			member_tell_topology();
 		hear_of_name(PQgetvalue(result, 0, BEAT_HOLDER), strtoll(PQgetvalue(result, 0, BEAT_HEARD), NULL, 10));
 		if (listed || !config.task_partitioning)
-			on_beat();
+			on_heard();
 		member_look();
 	}
 
@@ -374,8 +337,6 @@ ask_beat(struct deadline *deadline)
 	deadline_set(deadline, loop_now() + BEAT_MS, ask_beat);
 	beaten_at = loop_now();
 	show_range();				/* the list may have become too old */
-	if (!published && !publishing)
-		publish();
 	if (beating)
 		return;
 	array = roster_polls();
@@ -402,7 +363,8 @@ member_home_ready(void)
 {
 	if (leaving || config.migrate_only)
 		return;
-	published = false;
+	told = false;
+	due = tells;
 	deadline_set(&next_beat, loop_now(), ask_beat);
 }
 
@@ -415,6 +377,7 @@ begin_leave(void)
 
 	leaving = true;
 	deadline_clear(&next_beat);
+	accord_cancel(&accord);
 	if (!known)
 		left = true;
 	else if (!beating)
@@ -424,25 +387,26 @@ begin_leave(void)
 static bool
 has_left(void)
 {
-	return left && !publishing;
+	return left && !accord.asked;
 }
 
 static void
 stop(void)
 {
 	deadline_clear(&next_beat);
-	buf_free(&generations);
+	accord_cancel(&accord);
 }
 
 void
-member_start(void (*heard) (void), void (*failed) (const char *reason))
+member_start(void (*heard) (void), void (*refused) (const char *why), void (*failed) (const char *reason))
 {
 	static const struct drain_hook hook = {.name = "member", .begin = begin_leave, .idle = has_left,
 	.stop = stop};
 	char		part[WIG_PART_LEN];
 	struct timespec now;
 
-	on_beat = heard;
+	on_heard = heard;
+	on_refused = refused;
 	on_failed = failed;
 	fleet_start(config.task_partitioning, beat_soon);
 	roster_watch(polls_less);

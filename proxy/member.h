@@ -14,10 +14,11 @@
 
 /*
  * Once, before any shard is set up. heard() runs each time when home has answered a heartbeat
- * (and, to divide the tasks, has listed the members); failed() when another live process bears
- * this one's name.
+ * (and, to divide the tasks, has listed the members) and when it has taken the topology over;
+ * refused() when it has not, failed() when another live process bears this one's name.
  */
-extern void member_start(void (*heard) (void), void (*failed) (const char *reason));
+extern void member_start(void (*heard) (void), void (*refused) (const char *why),
+						 void (*failed) (const char *reason));
 
 /* Members came or went: have home list them. */
 extern void member_look(void);
@@ -25,8 +26,14 @@ extern void member_look(void);
 /* Home has been set up, for the first time or anew. */
 extern void member_home_ready(void);
 
-/* The topology's generations have changed; taken_back: the last one that was known is gone. */
-extern void member_placement_changed(bool taken_back);
+/*
+ * Tell home of the topology in force, unless it has been told: which states the shards have and
+ * where new instances go. From then on again each time that home has been set up anew.
+ */
+extern void member_tell_topology(void);
+
+/* Has it been told, and has it taken all of it over? */
+extern bool member_topology_told(void);
 
 /* "node_…", minted for this process. */
 extern const char *member_id(void);

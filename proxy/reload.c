@@ -10,16 +10,17 @@
 #include <string.h>
 #include <uv.h>
 
-#include "admission.h"
-#include "buf.h"
+#include "accord.h"
 #include "drain.h"
 #include "health.h"
 #include "log.h"
 #include "loop.h"
+#include "member.h"
 #include "metrics.h"
 #include "reload.h"
 #include "shard.h"
 #include "shards.h"
+#include "topology_merge.h"
 
 #define LOOK_MS		1000
 
@@ -35,13 +36,14 @@ static bool wanted;				/* once what is being looked at has been decided */
 static bool quiet;				/* say nothing when nothing has changed */
 
 static struct topology *candidate;	/* NULL unless it is being asked about */
-static struct question question;	/* to home, about it */
-static struct buf entries;
+static struct accord accord;	/* home's, on it */
+static bool waits;				/* home does not answer */
 
 static struct health *health;
 static struct metric *applied;
 static struct metric *refused;
 static struct metric *refused_last;
+static struct metric *waiting;
 
 static void
 refuse(const char *why)
@@ -77,33 +79,72 @@ apply(struct topology *document)
 		metric_add(applied, 1);
 	if (changes > 0 || !quiet)
 		log_info("topology", "the document has been read again, with %d change(s)", changes);
+	member_tell_topology();
 }
 
-/* ---- home's registry must agree ---- */
-
-/* What home has to say about the candidate; none of it is applied before. */
 static void
-home_has_judged(struct question *done, const PGresult *result, const struct refusal *refusal)
+wait_over(void)
+{
+	waits = false;
+	metric_set(waiting, 0);
+}
+
+/* Another one takes its place. False: home is being asked, and may have taken it over already. */
+static bool
+drop_candidate(void)
+{
+	if (!accord_cancel(&accord))
+		return false;
+	topology_free(candidate);
+	candidate = NULL;
+	wait_over();
+	return true;
+}
+
+/* ---- home must agree ---- */
+
+static const struct topology *
+still_good(struct wig_error *err)
+{
+	return shards_may_replace(candidate, err) ? candidate : NULL;
+}
+
+static void
+home_is_away(const char *why)
+{
+	char		detail[640];
+
+	if (wanted)
+	{
+		drop_candidate();
+		reload_now("it has been asked for meanwhile");
+		return;
+	}
+	snprintf(detail, sizeof(detail), "the changed document waits for home: %s", why);
+	health_set(health, true, detail);
+	metric_set(waiting, 1);
+	if (!waits)
+		log_warn("topology", "the changed document waits for home, which has to agree and is asked until it answers; the former"
+				 " one stays in force: %s", why);
+	waits = true;
+}
+
+/* Home has taken all of it over, or nothing. */
+static void
+home_has_judged(const char *refusal)
 {
 	struct topology *document = candidate;
-	char		why[1280];
 
-	(void) done;
 	candidate = NULL;
 	if (document == NULL)
 		return;					/* the process ends */
-	if (result == NULL)
+	if (waits)
+		log_info("topology", "home has answered about the changed document");
+	wait_over();
+	if (refusal != NULL)
 	{
-		snprintf(why, sizeof(why), "home cannot be asked about a shard's new state (%s); it is read again when it is written"
-				 " again, or on SIGHUP", refusal->message);
 		topology_free(document);
-		refuse(why);
-	}
-	else if (PQntuples(result) > 0)
-	{
-		snprintf(why, sizeof(why), "shard %s: %s", PQgetvalue(result, 0, 0), PQgetvalue(result, 0, 1));
-		topology_free(document);
-		refuse(why);
+		refuse(refusal);
 	}
 	else
 		apply(document);
@@ -111,30 +152,9 @@ home_has_judged(struct question *done, const PGresult *result, const struct refu
 		reload_now("it has been asked for meanwhile");
 }
 
-static void
-ask_home(void)
-{
-	struct refusal refusal;
-	enum submit submitted;
-
-	admission_topology(candidate, &entries);
-	question = (struct question) {
-		.statement = SQL_ADMIT,
-		.nparams = 2,
-		.params = {buf_cstr(&entries), "t"},
-		.writes = true,
-		.done = home_has_judged,
-	};
-	submitted = shard_ask(shard_at(shard_topology()->home), &question);
-	if (submitted == SUBMIT_OK)
-		return;
-	shard_refuse(shard_at(shard_topology()->home), submitted, &refusal);
-	home_has_judged(&question, NULL, &refusal);
-}
-
-/* Does the document move a shard to another state, or leave one out? */
+/* What moves a shard to another state, leaves one out or says anew where instances go. */
 static bool
-moves_states(const struct topology *document)
+concerns_home(const struct topology *document)
 {
 	const struct topology *running = shard_topology();
 
@@ -145,7 +165,12 @@ moves_states(const struct topology *document)
 		if (index < 0 || document->shards[index].state != running->shards[i].state)
 			return true;
 	}
-	return false;
+	for (int i = 0; i < running->ngenerations && i < document->ngenerations; i++)
+	{
+		if (!topology_same_generation(running, &running->generations[i], document, &document->generations[i]))
+			return true;
+	}
+	return running->ngenerations != document->ngenerations;
 }
 
 /* ---- reading ---- */
@@ -153,8 +178,10 @@ moves_states(const struct topology *document)
 static void
 read_again(void)
 {
+	static const struct accord_ops ops = {still_good, home_has_judged, home_is_away};
 	struct wig_error err = {.message = ""};
 	struct topology *document = read_document(&err);
+	const struct topology *running = shard_topology();
 
 	wanted = false;
 	if (document == NULL)
@@ -167,10 +194,12 @@ read_again(void)
 		topology_free(document);
 		refuse(err.message);
 	}
-	else if (moves_states(document))
+	else if (concerns_home(document))
 	{
 		candidate = document;
-		ask_home();
+		metric_set(refused_last, 0);
+		accord_ask(&accord, &ops, document->generations[document->ngenerations - 1].id <
+				   running->generations[running->ngenerations - 1].id);
 	}
 	else
 		apply(document);
@@ -188,7 +217,7 @@ reload_now(const char *why)
 		return;
 	}
 	wanted = true;
-	if (!is_open || candidate != NULL)
+	if (!is_open || (candidate != NULL && !drop_candidate()))
 		return;
 	log_info("topology", "%s: reading %s", why, path);
 	quiet = false;
@@ -230,6 +259,7 @@ static void
 stop(void)
 {
 	deadline_clear(&settled);
+	accord_cancel(&accord);
 	topology_free(candidate);
 	candidate = NULL;
 	uv_fs_poll_stop(&watch);
@@ -248,6 +278,8 @@ reload_start(const char *document, struct topology *(*read) (struct wig_error *e
 							 "Changed topology documents read while running.");
 	refused_last = metric_gauge("wiggle_proxy_topology_refused", NULL,
 								"1 while the document as it is now is refused and a former one in force.");
+	waiting = metric_gauge("wiggle_proxy_topology_waiting", NULL,
+						   "1 while the document as it is now waits for home to agree and a former one is in force.");
 	if (document == NULL || *document == '\0' || document[strspn(document, " \t\r\n")] == '{')
 		return;
 	path = document;

@@ -4,7 +4,8 @@
  *
  * On SIGHUP, and when the file that WIGGLE_STORAGE_TOPOLOGY names has become another
  * one: written in place, renamed over, or behind a symbolic link that leads elsewhere
- * now. What is wrong is refused as a whole and the former document stays in force.
+ * now. What is wrong is refused as a whole and the former document stays in force; one that
+ * home has to agree to waits until home answers, or until the file changes again.
  */
 #ifndef WIGGLE_PROXY_RELOAD_H
 #define WIGGLE_PROXY_RELOAD_H

@@ -11,7 +11,6 @@
 #include "home_clock.h"
 #include "log.h"
 #include "loop.h"
-#include "member.h"
 #include "placement.h"
 #include "random.h"
 #include "replicas.h"
@@ -172,16 +171,33 @@ make_target(const struct topology_shard *entry, struct wig_error *err)
 	return target_create(what, entry->url, entry->user, entry->password, SESSION_WRITES, err);
 }
 
-/* Before any generation has begun the first one is gone by: better than to refuse every start. */
+/* Before home is heard only what is wrong at any time: this host's clock refuses nothing. */
 static bool
 check_generations(const struct topology *document, struct wig_error *err)
 {
-	int64_t		now_ms = home_clock_ms();
+	return placement_check(document, home_clock_known() ? home_clock_ms() : INT64_MAX, err);
+}
 
-	if (!document->single && document->generations[0].active_from_ms > now_ms)
+/* Before any generation has begun the first one is gone by: better than to refuse every start. */
+static void
+tell_generations(void)
+{
+	if (!topology->single && topology->generations[0].active_from_ms > home_clock_ms())
 		log_warn("topology", "no generation is active yet: until its activeFrom new instances go by"
-				 " generation %lld all the same", (long long) document->generations[0].id);
-	return placement_check(document, now_ms, err);
+				 " generation %lld all the same", (long long) topology->generations[0].id);
+}
+
+bool
+shards_judge(struct wig_error *err)
+{
+	static bool told;
+
+	if (!check_generations(topology, err))
+		return false;
+	if (!told)
+		tell_generations();
+	told = true;
+	return true;
 }
 
 bool
@@ -219,6 +235,14 @@ shards_start(struct topology *document, void (*serving) (void), void (*refused) 
 
 /* ---- another document ---- */
 
+static void
+free_targets(const struct topology *document, struct target **targets)
+{
+	for (int i = 0; i < document->nshards; i++)
+		target_free(targets[i]);
+	free(targets);
+}
+
 /* A target for each shard that is new or to be reached in another way; by index, NULL for the others. */
 static struct target **
 make_targets(const struct topology *document, struct wig_error *err)
@@ -240,9 +264,7 @@ make_targets(const struct topology *document, struct wig_error *err)
 	}
 	if (ok)
 		return targets;
-	for (int i = 0; i < document->nshards; i++)
-		target_free(targets[i]);
-	free(targets);
+	free_targets(document, targets);
 	return NULL;
 }
 
@@ -259,6 +281,12 @@ check_slots(const struct topology *document, struct wig_error *err)
 				 " new document", nslots, more, TOPOLOGY_MAX_SHARDS);
 }
 
+static const char *
+fallback_name(enum replica_fallback fallback)
+{
+	return fallback == FALLBACK_PRIMARY ? "primary" : "fail";
+}
+
 /* What is different about a shard that is known, for the log. */
 static int
 tell_shard(const struct topology_shard *was, const struct topology_shard *is, bool moves)
@@ -272,6 +300,12 @@ tell_shard(const struct topology_shard *was, const struct topology_shard *is, bo
 		log_info("topology", "shard %d: its pool is %d, was %d", is->id, is->pool, was->pool);
 	if (is->state != SHARD_RETIRED && !topology_same_replicas(was, is) && ++changes)
 		log_info("topology", "shard %d: has %d replicas, had %d", is->id, is->nreplicas, was->nreplicas);
+	if (is->state != SHARD_RETIRED && is->max_replica_lag_ms != was->max_replica_lag_ms && ++changes)
+		log_info("topology", "shard %d: its maxReplicaLagMillis is %lld, was %lld", is->id,
+				 (long long) is->max_replica_lag_ms, (long long) was->max_replica_lag_ms);
+	if (is->state != SHARD_RETIRED && is->replica_fallback != was->replica_fallback && ++changes)
+		log_info("topology", "shard %d: its replicaFallback is '%s', was '%s'", is->id,
+				 fallback_name(is->replica_fallback), fallback_name(was->replica_fallback));
 	if (moves && ++changes)
 		log_info("topology", "shard %d: has another url, user or password, which is tried before it is used", is->id);
 	return changes;
@@ -307,7 +341,6 @@ renew_shards(const struct topology *was, struct target **targets)
 static int
 renew_generations(const struct topology *was)
 {
-	const struct generation *last = &topology->generations[topology->ngenerations - 1];
 	int			changes = 0;
 
 	for (int i = 0; i < topology->ngenerations; i++)
@@ -320,8 +353,6 @@ renew_generations(const struct topology *was)
 				 (long long) topology->generations[i].id);
 	}
 	changes += was->ngenerations > topology->ngenerations;
-	if (changes > 0)
-		member_placement_changed(last->id < was->generations[was->ngenerations - 1].id);
 	return changes;
 }
 
@@ -335,8 +366,14 @@ unused(int index)
 bool
 shards_may_replace(struct topology *document, struct wig_error *err)
 {
-	return topology_merge(topology, document, home_clock_ms(), unused, err) && check_slots(document, err) &&
-		check_generations(document, err);
+	int64_t		now_ms = home_clock_known() ? home_clock_ms() : INT64_MIN;
+	struct target **targets;
+
+	if (!topology_merge(topology, document, now_ms, unused, err) || !check_slots(document, err) ||
+		!check_generations(document, err) || (targets = make_targets(document, err)) == NULL)
+		return false;
+	free_targets(document, targets);
+	return true;
 }
 
 bool
@@ -345,7 +382,9 @@ shards_replace(struct topology *document, int *changes, struct wig_error *err)
 	struct topology *was = topology;
 	struct target **targets;
 
-	if (!shards_may_replace(document, err) || (targets = make_targets(document, err)) == NULL)
+	/* as before home was asked: only memory can be short */
+	targets = make_targets(document, err);
+	if (targets == NULL)
 	{
 		topology_free(document);
 		return false;
@@ -356,6 +395,7 @@ shards_replace(struct topology *document, int *changes, struct wig_error *err)
 		shards[i] = NULL;
 	placement_replace(placement, topology);
 	*changes = renew_shards(was, targets) + renew_generations(was);
+	tell_generations();
 	free(targets);
 	topology_free(was);
 	return true;

@@ -24,14 +24,20 @@ extern bool shards_start(struct topology *document, void (*serving) (void),
 						 void (*refused) (void), struct wig_error *err);
 
 /*
- * May the document take the place of the one in force, as far as both say? It
- * is put in the running order then. False with *err.
+ * Do the generations of the document in force weigh active shards only, by home's clock? False
+ * with *err. Its start could not judge that before home was heard.
+ */
+extern bool shards_judge(struct wig_error *err);
+
+/*
+ * May the document take the place of the one in force, as far as this process can say? It
+ * is put in the running order then. False with *err. May be asked again of the same one.
  */
 extern bool shards_may_replace(struct topology *document, struct wig_error *err);
 
 /*
- * Go by another document from now on. It is taken over, or, when it is refused as a
- * whole, freed: false with *err then and nothing has changed. *changes counts
+ * Go by another document from now on, of which shards_may_replace() was true. It is taken over,
+ * or, short of memory, freed: false with *err then and nothing has changed. *changes counts
  * what is different, each of which is logged.
  */
 extern bool shards_replace(struct topology *document, int *changes, struct wig_error *err);

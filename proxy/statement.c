@@ -102,6 +102,8 @@ static const char *const texts[STATEMENTS] = {
 	[SQL_FACTS] = "select facts::text from wiggle.shard_facts()",
 	[SQL_ADMIT] =
 	"select shard, refusal, wal from wiggle.shard_admit($1::pg_catalog.jsonb, $2::pg_catalog.bool)",
+	[SQL_TOPOLOGY_ADMIT] =
+	"select refusal, notice from wiggle.topology_admit($1::pg_catalog.jsonb, $2::pg_catalog.jsonb, $3::pg_catalog.bool)",
 	[SQL_POSITION] =
 	"select identity::pg_catalog.text, timeline, facts->>'wal' from wiggle.shard_facts() where facts->>'wal' is not null",
 	[SQL_POSITIONS] = "select wiggle.shard_positions($1::pg_catalog.jsonb)",
@@ -183,7 +185,6 @@ static const char *const texts[STATEMENTS] = {
 	", wiggle.definition_mark()"
 	" from wiggle.node_beat($1, $2, $3::pg_catalog.int4, $4::pg_catalog.jsonb, $5::pg_catalog.bool) b",
 	[SQL_NODE_LEAVE] = "select wiggle.node_leave($1)",
-	[SQL_PLACEMENT] = "select wiggle.publish_placement($1::pg_catalog.jsonb, $2::pg_catalog.bool)",
 	[SQL_OUTBOX] =
 	"select id, shard, workflow, correlation_id, context"
 	" from wiggle.outbox($1::pg_catalog.int4, $2::pg_catalog.int4[])",

@@ -42,6 +42,7 @@ enum statement
 	SQL_SETUP_UNLOCK,
 	SQL_FACTS,					/* as IDENTITY_FACTS */
 	SQL_ADMIT,					/* home: $1 entries, $2 whole; rows of shard, refusal, position that it lies behind */
+	SQL_TOPOLOGY_ADMIT,			/* home: $1 all entries, $2 generations, $3 withdraw; rows of refusal, notice */
 	SQL_POSITION,				/* where the shard's log ends */
 	SQL_POSITIONS,				/* home: $1 entries; the shards that any proxy has reached */
 	SQL_WORKFLOWS,
@@ -72,7 +73,6 @@ enum statement
 	SQL_NODES,
 	SQL_NODE_BEAT,				/* $1 id, $2 name, $3 workers, $4 polls, $5 divides the tasks */
 	SQL_NODE_LEAVE,				/* $1 id */
-	SQL_PLACEMENT,				/* $1 generations */
 	SQL_OUTBOX,					/* $1 max, $2 shards */
 	SQL_OUTBOX_DONE,			/* $1 ids started, $2 ids to be given again later */
 	SQL_WATCH,					/* rows of enum watch_column */
@@ -120,6 +120,12 @@ enum identity_column
 enum position_column
 {
 	POSITION_UUID, POSITION_TIMELINE, POSITION_WAL
+};
+
+/* Columns of SQL_TOPOLOGY_ADMIT, one of them NULL. */
+enum topology_admit_column
+{
+	TOPOLOGY_ADMIT_REFUSAL, TOPOLOGY_ADMIT_NOTICE
 };
 
 /* Columns of SQL_ADMIT, as text. */

@@ -40,6 +40,7 @@ static void (*tell_failed) (const char *reason);
 static bool decided;			/* opened or failed */
 static int	serving;
 static int	refused;
+static bool hurries;			/* does not wait for the shards that have not been heard any more */
 static struct deadline patience;
 
 static void patience_over(struct deadline *deadline);
@@ -78,20 +79,45 @@ decide(void)
 		tell_failed(reason);
 	else
 	{
+		if (serving < shard_slots() && !config.migrate_only)
+			log_warn("work", "%d of %d shards can be used; the others are tried again until they can be",
+					 serving, shard_slots());
+		if (!config.migrate_only)
+			member_tell_topology();
 		tell_opened();
 		reload_open();
 	}
 }
 
 /*
- * Home must have said what time it is: by the generation of its own clock a server would
- * mint on other shards. Who only sets up mints nothing, and never asks.
+ * Home must have said what time it is, since by the generation of its own clock a server would
+ * mint on other shards, and have taken the topology over. Who only sets up mints nothing, and
+ * never asks.
  */
 static void
 decide_when_all_are_heard(void)
 {
-	if (!decided && serving + refused == shard_slots() && (refused > 0 || config.migrate_only || home_clock_known()))
+	if (decided || (serving + refused < shard_slots() && !hurries))
+		return;
+	if (refused > 0 || config.migrate_only || member_topology_told())
 		decide();
+	else if (home_clock_known())
+		member_tell_topology();
+}
+
+/* Later nothing that serves is closed for it. */
+static void
+on_topology_refused(const char *why)
+{
+	if (decided)
+	{
+		log_error("topology", "home was told nothing of this server's topology, which is refused as a whole: %s", why);
+		return;
+	}
+	decided = true;
+	admission_decided();
+	deadline_clear(&patience);
+	tell_failed(why);
 }
 
 static void
@@ -147,9 +173,14 @@ patience_over(struct deadline *deadline)
 		deadline_set(deadline, loop_now() + NONE_MORE_MS, patience_over);
 		return;
 	}
-	if (refused == 0 && !config.migrate_only)
-		log_warn("work", "%d of %d shards can be used; the others are tried again until they can be",
-				 serving, shard_slots());
+	if (refused == 0 && !config.migrate_only && home_clock_known() && !hurries)
+	{
+		/* what home has to say about the topology may still come before the port opens */
+		hurries = true;
+		deadline_set(deadline, loop_now() + REFUSED_GRACE_MS, patience_over);
+		decide_when_all_are_heard();
+		return;
+	}
 	decide();
 }
 
@@ -165,7 +196,7 @@ work_start(void (*on_opened) (void), void (*on_failed) (const char *reason), str
 	srandom((unsigned) random_u64());
 	rpc_probe_open();
 	poller_start();
-	member_start(decide_when_all_are_heard, on_failed);
+	member_start(decide_when_all_are_heard, on_topology_refused, on_failed);
 	outbox_start();
 	watch_start();
 	position_start();

@@ -3,6 +3,10 @@
 begin;
 create function wt.admit(entries text, whole boolean default false) returns setof text language sql
 as $$ select a.shard || ': ' || regexp_replace(a.refusal, '\d{4}-\d\d-\d\dT[0-9:]+Z', '<when>') from wiggle.shard_admit(entries::jsonb, whole) a $$;
+-- The whole topology, as home takes it over or not.
+create function wt.take(entries text, generations text default '[]', withdraw boolean default false) returns setof text language sql
+as $$ select regexp_replace(coalesce(a.refusal, 'notice: ' || a.notice), '\d{4}-\d\d-\d\dT[0-9:]+Z', '<when>')
+	from wiggle.topology_admit(entries::jsonb, generations::jsonb, withdraw) a $$;
 -- An entry as a proxy makes it.
 create function wt.entry(id int, state text, identity int default null, timeline int default 1, wal text default '0/100', more text default '{}')
 returns text language sql as $$
@@ -42,7 +46,13 @@ select wt.admit('[' || wt.entry(1, 'ACTIVE', 5, 1, '0/2', '{"system":"73"}') || 
 -- A shard that is left out, one that goes back, one that is not empty.
 select wt.admit('[' || wt.entry(0, 'ACTIVE', 1) || ']', true);
 select wt.admit('[' || wt.entry(1, 'RETIRED') || ']');
-select wt.admit('[' || wt.entry(1, 'DRAINING', 5, 1, '0/3', '{"system":"73"}') || ']');
+select wt.take('[' || wt.entry(0, 'ACTIVE') || ',' || wt.entry(1, 'RETIRED') || ',' || wt.entry(2, 'DRAINING') || ']');
+select wt.take('[' || wt.entry(0, 'DRAINING') || ',' || wt.entry(2, 'ACTIVE') || ']');
+-- A database that is admitted moves nothing, nor does a topology of which anything is refused; only one that is taken as a whole does.
+select wt.admit('[' || wt.entry(0, 'ACTIVE', 1) || ',' || wt.entry(1, 'DRAINING', 5, 1, '0/3', '{"system":"73"}') || ']', true);
+select shard_id, state from wiggle.shards();
+select wt.take('[' || wt.entry(0, 'ACTIVE') || ',' || wt.entry(1, 'DRAINING') || ']');
+select shard_id, state from wiggle.shards();
 select wt.admit('[' || wt.entry(1, 'ACTIVE', 5, 1, '0/3', '{"system":"73"}') || ']');
 select wt.admit('[' || wt.entry(1, 'RETIRED') || ']');
 -- Emptied, as the shard itself says, unless something is due there.
@@ -54,35 +64,52 @@ select wt.refusal('select wiggle.shard_owed(1)'), wt.refusal('select wiggle.shar
 delete from wiggle.wf_outbox;
 select wt.admit('[' || wt.entry(1, 'DRAINING', 5, 1, '0/4', '{"system":"73","emptied":"2026-02-02"}') || ']');
 select emptied from wiggle.shards() where shard_id = 1;
-select wt.admit('[' || wt.entry(1, 'RETIRED') || ']');
+select wt.take('[' || wt.entry(0, 'ACTIVE') || ',' || wt.entry(1, 'RETIRED') || ']');
 select wt.admit('[' || wt.entry(1, 'DRAINING') || ']');
 select shard_id, state from wiggle.shards();
 -- A retired one may be left out or be listed.
 select wt.admit('[' || wt.entry(0, 'ACTIVE', 1) || ']', true);
 select wt.admit('[' || wt.entry(2, 'DRAINING', 6) || ']');
+select wt.take('[' || wt.entry(0, 'ACTIVE') || ',' || wt.entry(2, 'DRAINING') || ']');
 select wt.refusal('select wiggle.shard_write_off(0)'), wt.refusal('select wiggle.shard_write_off(7)');
 insert into wiggle.wf_outbox values ('wfi.s2.x', 2, 'w', null, '{}', now()), ('wfi.s3.x', 3, 'w', null, '{}', now());
 select wiggle.shard_write_off(2);
 select id from wiggle.wf_outbox;
-select wt.admit('[' || wt.entry(2, 'RETIRED') || ']');
+select wt.take('[' || wt.entry(0, 'ACTIVE') || ',' || wt.entry(2, 'RETIRED') || ']');
+select shard_id, state from wiggle.shards();
 -- Home's own position is not compared: it is in every copy.
 select wt.admit('[' || wt.entry(0, 'ACTIVE', 1, 1, '0/1') || ']');
 -- The keys and roles of clients stay where they were noted first, unless that is home and has none, or shard_auth() has said otherwise.
-select wt.admit('[{"id":0,"state":"ACTIVE","auth":true},{"id":3,"state":"ACTIVE"}]', true);
-select wt.admit('[{"id":0,"state":"ACTIVE"},{"id":3,"state":"ACTIVE","auth":true}]', true);
-select wt.admit('[{"id":0,"state":"ACTIVE","auth":true},{"id":3,"state":"ACTIVE"}]', true);
+select wt.take('[{"id":0,"state":"ACTIVE","auth":true},{"id":3,"state":"ACTIVE"}]');
+select wt.take('[{"id":0,"state":"ACTIVE"},{"id":3,"state":"ACTIVE","auth":true}]');
+select wt.take('[{"id":0,"state":"ACTIVE","auth":true},{"id":3,"state":"ACTIVE"}]');
 select wt.refusal('select wiggle.shard_auth(8)');
 select wiggle.shard_auth(0);
-select wt.admit('[{"id":0,"state":"ACTIVE","auth":true},{"id":3,"state":"ACTIVE"}]', true);
+select wt.take('[{"id":0,"state":"ACTIVE","auth":true},{"id":3,"state":"ACTIVE"}]');
 select wiggle.auth_put_role('kept', '{read}', 'test');
-select wt.admit('[{"id":0,"state":"ACTIVE"},{"id":3,"state":"ACTIVE","auth":true}]', true);
+select wt.take('[{"id":0,"state":"ACTIVE"},{"id":3,"state":"ACTIVE","auth":true}]');
 select shard_id from wiggle.wf_shard_registry where auth;
 -- One that was never reached may be taken back, unless something waits for it.
 delete from wiggle.wf_outbox;
-select wt.admit('[{"id":0,"state":"ACTIVE"},{"id":3,"state":"ACTIVE"},{"id":4,"state":"ACTIVE"}]', true);
-select wt.admit('[{"id":0,"state":"ACTIVE"},{"id":3,"state":"ACTIVE"},{"id":4,"state":"RETIRED"}]', true);
-select wt.admit('[{"id":0,"state":"ACTIVE"}]', true);
+select wt.take('[{"id":0,"state":"ACTIVE"},{"id":3,"state":"ACTIVE"},{"id":4,"state":"ACTIVE"}]');
+select wt.take('[{"id":0,"state":"ACTIVE"},{"id":3,"state":"ACTIVE"},{"id":4,"state":"RETIRED"}]');
+select wt.take('[{"id":0,"state":"ACTIVE"}]');
 select array_agg(shard_id order by shard_id) from wiggle.shards();
+-- Of a generation that has begun there is one: it is neither another time nor other weights. One that has not may change, also without weight 0.
+create function wt.one(generation int, active_from text, weights text) returns text language sql
+as $$ select jsonb_build_array(jsonb_build_object('id', generation, 'activeFrom', active_from, 'weights', weights::jsonb))::text $$;
+select wt.take('[{"id":0,"state":"ACTIVE"}]', wt.one(2, '2020-01-01T00:00:00Z', '{"0":1,"10":2}'));
+select wt.take('[{"id":0,"state":"ACTIVE"}]', wt.one(2, '2020-01-01T00:00:00Z', '{"9":0,"10":2,"0":1}'));
+select wt.take('[{"id":0,"state":"ACTIVE"},{"id":5,"state":"ACTIVE"}]', wt.one(2, '2020-01-01T00:00:00Z', '{"0":1,"10":1}'));
+select wt.take('[{"id":0,"state":"ACTIVE"}]', wt.one(2, '2035-01-01T00:00:00.5Z', '{"0":1,"10":2}'));
+select wt.take('[{"id":0,"state":"ACTIVE"}]', wt.one(2, '2020-01-01T00:00:00.001Z', '{"0":3}'));
+select count(*) from wiggle.shards() where shard_id = 5;
+select * from wiggle.wf_placement order by 1, 3;
+select wt.take('[{"id":0,"state":"ACTIVE"}]', wt.one(1, '2019-01-01T00:00:00Z', '{"0":3}'));
+select wt.take('[{"id":0,"state":"ACTIVE"}]', wt.one(4, '2050-01-01T00:00:00Z', '{"0":3}'));
+select wt.take('[{"id":0,"state":"ACTIVE"}]', wt.one(4, '2060-01-01T00:00:00Z', '{"0":2}'));
+select wt.take('[{"id":0,"state":"ACTIVE"}]', wt.one(3, '2020-02-01T00:00:00Z', '{"0":4}'), true);
+select * from wiggle.wf_placement order by 1, 3;
 rollback;
 
 -- What a shard has to do.

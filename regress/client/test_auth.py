@@ -349,7 +349,7 @@ class AuthShard(ClientTest):
     def test_a_shard_for_this_alone(self):
         document = topology(*world.shards)
         document["shards"][1]["roles"] = ["auth"]
-        document["generations"][0]["weights"] = {"0": 1}
+        document["generations"] = [{"id": 3, "activeFrom": "2026-01-01T00:00:00Z", "weights": {"0": 1}}]
         proxy = Proxy(world.AREA, document, name=fresh_name("alone"), WIGGLE_GRPC_AUTH="enforce").start()
         self.addCleanup(proxy.stop)
         clients = [Keyed(proxy, shard.psql("select wiggle.auth_create_key(:'name', 'admin')", name=fresh_name("key")))

@@ -3,6 +3,7 @@ import copy
 import json
 import os
 import shutil
+import signal
 import subprocess
 
 import grpc
@@ -12,7 +13,7 @@ from connect import Http1
 from harness import Cluster, Proxy, topology, wait_for
 from relay import Relay
 from test_cli import wiggle
-from test_topology_reload import written
+from test_topology_reload import metric, part, reloads, written
 from wigclient import Client, ClientTest, flow, fresh_name
 
 
@@ -24,6 +25,7 @@ class Databases(ClientTest):
         self.shard = world.make_shard("registry-" + self.name)
         self.addCleanup(self.shard.stop)
         self.shard.psql("create database other", "postgres")
+        self.weights = []       # of generation 1, 2, ... of the documents of this test
 
     def document(self, *databases, **states):
         """A topology of these databases; a state of shard N is given as sN."""
@@ -39,6 +41,10 @@ class Databases(ClientTest):
             entry["state"] = states.get("s%d" % entry["id"], "active")
             if entry["state"] != "active":
                 document["generations"][0]["weights"][str(entry["id"])] = 0
+        weights = document["generations"][0]["weights"]
+        if weights not in self.weights:
+            self.weights.append(weights)
+        document["generations"][0]["id"] = self.weights.index(weights) + 1
         return document
 
     def proxy_for(self, document, **settings):
@@ -172,6 +178,42 @@ class Registry(Databases):
         self.assertEqual(self.shard.psql("select count(*) from pg_extension where extname = 'wiggle'", "fresh"), "0")
         self.assertEqual(self.shard.psql("select shard_id, state, emptied from wiggle.shards()"),
                          "0|ACTIVE|f\n1|RETIRED|t")
+
+    def states(self):
+        return self.shard.psql("select shard_id, state from wiggle.shards()").split()
+
+    def test_a_start_that_is_refused_moves_no_state(self):
+        active = self.document("wiggle", "other")
+        self.serves(active)
+        # refused for another shard, by its own database
+        again = "localhost:%d/other" % self.shard.port
+        self.refuses(self.document("wiggle", "other", "postgresql://" + again, s1="draining"), "shard 2 (%s): " % again)
+        self.assertEqual(self.states()[:2], ["0|ACTIVE", "1|ACTIVE"])
+        # and for another shard by home
+        self.shard.psql("insert into wf_shard_registry (shard_id, state, first_seen, changed_at, identity)"
+                        " values (5, 'DRAINING', now(), now(), gen_random_uuid())")
+        self.refuses(self.document("wiggle", "other", s1="draining"), "shard 5: it is not in the topology")
+        self.shard.psql("delete from wf_shard_registry where shard_id = 5")
+        self.assertEqual(self.states()[:2], ["0|ACTIVE", "1|ACTIVE"])
+        self.serves(active)
+
+    def test_a_generation_that_has_begun_is_the_same_at_each_start(self):
+        document = self.document("wiggle", "other")
+        self.serves(document)
+        for change, text in (({"weights": {"0": 1, "1": 3}},
+                              'its weights are {"0": 1, "1": 1} on home, but {"0": 1, "1": 3} in the topology'),
+                             ({"activeFrom": "2026-01-02T00:00:00Z"},
+                              "its activeFrom is 2026-01-01T00:00:00.000Z on home, but 2026-01-02T00:00:00.000Z in the topology")):
+            edited = copy.deepcopy(document)
+            edited["generations"][0].update(change)
+            with self.subTest(text=text):
+                self.refuses(edited, "generation 1 has begun and cannot be changed: " + text)
+        # one that has not begun may change, also by a start
+        for weight in (1, 2):
+            later = copy.deepcopy(document)
+            later["generations"].append({"id": 2, "activeFrom": "2999-01-01T00:00:00Z", "weights": {"1": weight}})
+            self.serves(later)
+            self.assertEqual(self.shard.psql("select weight from wf_placement where generation = 2"), str(weight))
 
     def test_a_copy_of_a_shards_database_is_refused_until_it_is_adopted(self):
         self.serves(self.document("wiggle", "other"))
@@ -307,6 +349,55 @@ class Registry(Databases):
                      "wfi.s1.0123456789abcdefghjkmn")
         self.shard.psql("update wf_shard_registry set identity = '%s' where shard_id = 1" % identity)
         wait_for(again.ready, 60, "readiness")
+
+
+class HomeAway(Databases):
+    """A changed document that home has to agree to, while home is away."""
+
+    def setUp(self):
+        super().setUp()
+        self.away = world.make_shard("registry-there-" + self.name[:12])
+        self.addCleanup(self.away.stop)
+        active = topology(self.shard, self.away)
+        active["generations"].append({"id": 2, "activeFrom": "2026-02-01T00:00:00Z", "weights": {"0": 1}})
+        self.active = active
+        self.draining = copy.deepcopy(active)
+        self.draining["shards"][1]["state"] = "draining"
+        self.proxy = self.proxy_for(active).start()
+        self.pause(self.shard)
+        written(self.proxy, self.draining)
+        self.wait_for_waiting(1)
+
+    def wait_for_waiting(self, times):
+        wait_for(lambda: self.proxy.log().count("the changed document waits for home, ") == times, 60, "the document to wait")
+        self.assertEqual(metric(self.proxy, "wiggle_proxy_topology_waiting"), 1)
+        self.assertEqual(metric(self.proxy, "wiggle_proxy_topology_refused"), 0)
+        self.assertIn("the changed document waits for home: ", part(self.proxy, "topology")[1])
+
+    def test_it_waits_until_home_answers(self):
+        # looked at again, it waits again
+        self.proxy.process.send_signal(signal.SIGHUP)
+        self.wait_for_waiting(2)
+        self.resume(self.shard)
+        wait_for(lambda: reloads(self.proxy, "applied") == 1, 60, "the document to be applied")
+        self.assertEqual(self.proxy.log().count("the changed document waits for home, "), 2)
+        self.assertEqual(self.proxy.log().count("home has answered about the changed document"), 1)
+        self.assertEqual(metric(self.proxy, "wiggle_proxy_topology_waiting"), 0)
+        self.assertEqual(part(self.proxy, "topology"), (True, "read"))
+        self.assertEqual(reloads(self.proxy, "refused"), 0)
+        self.assertEqual(self.shard.psql("select state from wiggle.shards() where shard_id = 1"), "DRAINING")
+
+    def test_another_document_takes_its_place(self):
+        written(self.proxy, self.active)
+        wait_for(lambda: metric(self.proxy, "wiggle_proxy_topology_waiting") == 0, 60, "the former document to be read again")
+        self.resume(self.shard)
+        wait_for(self.proxy.ready, 60, "readiness")
+        # asked in its own turn, home has heard of nothing else before
+        more = copy.deepcopy(self.active)
+        more["generations"].append({"id": 3, "activeFrom": "2999-02-01T00:00:00Z", "weights": {"1": 1}})
+        written(self.proxy, more)
+        wait_for(lambda: reloads(self.proxy, "applied") == 1, 60, "the document to be applied")
+        self.assertEqual(self.shard.psql("select state from wiggle.shards() where shard_id = 1"), "ACTIVE")
 
 
 class OlderCopies(Databases):

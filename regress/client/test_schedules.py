@@ -20,7 +20,7 @@ class Schedules:
         super().setUp()
         if self.server == "away":
             # another proxy of the same home, with weights of its own, may have published since
-            world.shards[0].psql("""select wiggle.publish_placement('[{"id": 1,
+            world.shards[0].psql("""select wiggle.publish_placement('[{"id": 2,
                 "activeFrom": "2026-01-01T00:00:00Z", "weights": {"0": 0, "1": 1}}]')""")
 
     def schedule(self, workflow, context=None, **cadence):

@@ -150,7 +150,7 @@ class Stalls(OwnWorld):
         """Calls of its shard are refused, of the others served; what had been started before is done afterwards."""
         name, stuck = self.define("a", "b"), self.define("a", "b")
         # a second proxy starts everything in the table that will be locked
-        away = self.start_proxy("-away", [{"id": 1, "activeFrom": "2026-01-01T00:00:00Z", "weights": {"0": 0, "1": 1}}])
+        away = self.start_proxy("-away", [{"id": 2, "activeFrom": "2026-01-01T00:00:00Z", "weights": {"0": 0, "1": 1}}])
         load, stuck_load = Load([self.proxy.address], name), Load([away.address], stuck)
         load.more(50)
         stuck_load.more(50)

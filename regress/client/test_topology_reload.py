@@ -366,6 +366,50 @@ class Refusals(ReloadTest):
         wait_for(lambda: "cannot be looked at" in self.proxy.log(), 60, "the loss of the document to be told")
         self.exact_shares(client, name, {0: 10})
 
+    def test_what_is_refused_moves_nothing_on_home(self):
+        """Home's registry changes with a document that is good as a whole, or not at all; a fresh proxy starts as before."""
+        shards = self.make_shards(3)
+        document = topology(*shards)
+        document["generations"].append(generation(2, "2026-02-01T00:00:00Z", s0=1, s1=1))
+        document["shards"][2]["state"] = "draining"
+        self.proxy = self.start_proxy(document)
+
+        def states():
+            return shards[0].psql("select shard_id, state from wiggle.shards()").split()
+        self.assertEqual(states(), ["0|ACTIVE", "1|ACTIVE", "2|DRAINING"])
+
+        def drain(document):
+            document["generations"].append(generation(3, "2026-03-01T00:00:00Z", s0=1))
+            document["shards"][1]["state"] = "draining"
+        # home refuses another shard's state
+        self.is_refused(self.proxy, self.changed(lambda d: (drain(d), d["shards"][2].update(state="retired"))),
+                        "shard 2: it is RETIRED in the topology, but nobody has confirmed")
+        # the proxy refuses another shard's url, which only libpq can judge
+        self.is_refused(self.proxy, self.changed(lambda d: (drain(d), d["shards"][2]["primary"].update(url="postgresql://%zz@h/d"))),
+                        "shard 2 primary url is not a valid PostgreSQL URL")
+        self.assertEqual(states(), ["0|ACTIVE", "1|ACTIVE", "2|DRAINING"])
+        self.assertEqual(shards[0].psql("select max(generation) from wiggle.wf_placement"), "2")
+        self.start_proxy(document, "-fresh")
+
+        # what home knows to have begun, other proxies know as well
+        ahead = self.changed(lambda d: d["generations"].append(generation(3, "2026-03-01T00:00:00Z", s0=1, s1=2)))
+        self.start_proxy(ahead, "-ahead")
+        self.is_refused(self.proxy, self.changed(drain), "generation 3 has begun and cannot be changed: its weights are"
+                        ' {"0": 1, "1": 2} on home, but {"0": 1} in the topology')
+        self.assertEqual(states(), ["0|ACTIVE", "1|ACTIVE", "2|DRAINING"])
+        self.roll_out(ahead, self.proxy)
+
+    def test_replica_settings_are_changes(self):
+        proxy = self.start_proxy(topology(*self.make_shards(1)))
+        document = copy.deepcopy(proxy.document)
+        document["shards"][0]["maxReplicaLagMillis"] = 100
+        self.roll_out(document, proxy)
+        wait_for(lambda: "read again, with 1 change(s)" in proxy.log(), 60, "the change to be told")
+        self.assertIn("shard 0: its maxReplicaLagMillis is 100, was 5000", proxy.log())
+        document["shards"][0]["replicaFallback"] = "fail"
+        self.roll_out(document, proxy)
+        self.assertIn("shard 0: its replicaFallback is 'fail', was 'primary'", proxy.log())
+
     def test_the_environment_is_not_read_again(self):
         proxy = self.start_proxy(topology(world.lone), WIGGLE_STORAGE_TOPOLOGY=json.dumps(topology(world.lone)))
         proxy.process.send_signal(signal.SIGHUP)
@@ -454,6 +498,36 @@ class Noticed(ReloadTest):
             for at in shards[shard].psql("select extract(epoch from created_at) from wiggle.wf_instance").split():
                 self.assertGreater(float(at), began - early)
                 self.assertLess(float(at), began + late)
+
+
+    def test_a_start_with_a_wrong_clock_is_judged_by_homes(self):
+        """Whether a shard may drain already, and which generation `wiggle shards` calls the present one."""
+        library = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")
+        self.assertTrue(library, "libfaketime is not installed (scripts/deps check)")
+        fake = {"LD_PRELOAD": library[0], "FAKETIME_DONT_FAKE_MONOTONIC": "1", "ASAN_OPTIONS": "verify_asan_link_order=0"}
+        shards = self.make_shards(2)
+        self.start_proxy(topology(*shards)).stop()
+
+        # by the proxy's clock generation 3 has begun, by home's it has not
+        document = topology(*shards)
+        document["generations"] += [generation(2, home_time(shards[0], -1800), s0=1, s1=1),
+                                    generation(3, home_time(shards[0], 1800), s0=1)]
+        document["shards"][1]["state"] = "draining"
+        fast = Proxy(world.AREA, document, name=self.stem + "-fast", FAKETIME="+1h", **fake)
+        fast.start(wait=False)
+        self.addCleanup(fast.stop)
+        wait_for(lambda: fast.process.poll() is not None, 60, "the start to be refused")
+        self.assertEqual(fast.process.returncode, 1, fast.log())
+        self.assertRegex(fast.log(), "generation 2, which is in force, weighs shard 1, which is DRAINING; leave it active and set"
+                         " it to draining once generation 3 has begun, at 20")
+        self.assertEqual(shards[0].psql("select state from wiggle.shards() where shard_id = 1"), "ACTIVE")
+
+        # and the other way round
+        document["generations"][2]["activeFrom"] = home_time(shards[0], -900)
+        slow = self.start_proxy(document, "-slow", FAKETIME="-1h", **fake)
+        shown = subprocess.run(["wiggle", "--server", slow.address, "--json", "shards"], check=True, text=True,
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE).stdout
+        self.assertEqual(json.loads(shown)["generation"], 3)
 
 
 class Credentials(ReloadTest):

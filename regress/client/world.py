@@ -1,7 +1,7 @@
 """The shards and the proxies that the tests of one module share.
 
 `proxy` has two shards and places instances on both. `away` has the same two and
-places every instance on the one that is not home. `single` has `lone` alone.
+places every instance on the one that is not home, by a generation of its own. `single` has `lone` alone.
 """
 import os
 import shutil
@@ -29,7 +29,7 @@ def start(area):
     lone = make_shard("lone")
     proxy = Proxy(AREA, topology(*shards)).start()
     away = Proxy(AREA, topology(*shards, generations=[
-        {"id": 1, "activeFrom": "2026-01-01T00:00:00Z", "weights": {"0": 0, "1": 1}}]), name="away").start()
+        {"id": 2, "activeFrom": "2026-01-01T00:00:00Z", "weights": {"0": 0, "1": 1}}]), name="away").start()
     single = Proxy(AREA, topology(lone), name="single").start()
 
 
