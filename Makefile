@@ -24,7 +24,7 @@ ISOLATION = claim_claim claim_cancel claim_expire report_expire report_cancel he
 
 # The extension's own sources, and core/ compiled with the server's flags.
 EXT_SRCS = $(addprefix extension/,$(addsuffix .c, \
-	wiggle errors guc clock shmem mark wake guard durable store \
+	wiggle version errors guc clock shmem mark wake guard durable store \
 	graph transition loops \
 	instance scope token view ready lease timer comp_log \
 	work event mint ending fork drive subflow task step_io start report signal_instance cancel claim \
@@ -38,6 +38,11 @@ ifeq ($(origin PGXS),command line)
 EXTENSION = extension/wiggle
 DATA = $(wildcard extension/wiggle--*.sql)
 MODULE_big = wiggle
+
+# The control file has the version. The library runs with the SQL objects that an update script leads from, too.
+WIG_VERSION := $(shell sed -n "s/^default_version *= *'\(.*\)'.*/\1/p" extension/wiggle.control)
+comma := ,
+WIG_FORMER := $(patsubst extension/wiggle--%--$(WIG_VERSION).sql,%,$(wildcard extension/wiggle--*--$(WIG_VERSION).sql))
 
 CORE_SRCS = $(addprefix core/,$(addsuffix .c, \
 	error arena textbuf ids bucket jsontext jsonmerge nearest retry cron \
@@ -56,6 +61,10 @@ ISOLATION_OPTS = --inputdir=regress/isolation --outputdir=regress/out_iso --load
 
 include $(PGXS)
 -include $(OBJS:.o=.d)
+
+build/obj/pg/extension/version.o: $(DATA) extension/wiggle.control Makefile
+build/obj/pg/extension/version.o: override CPPFLAGS += \
+	-DWIG_LIBRARY_VERSION='"$(WIG_VERSION)"' -DWIG_FORMER_VERSIONS='$(patsubst %,"%"$(comma),$(WIG_FORMER))'
 
 build/obj/pg/%.o: %.c
 	@mkdir -p $(@D)

@@ -18,6 +18,7 @@
 #include "guc.h"
 #include "shmem.h"
 #include "transition.h"
+#include "version.h"
 #include "wake.h"
 
 PG_FUNCTION_INFO_V1(wig_version);
@@ -27,21 +28,23 @@ PG_FUNCTION_INFO_V1(wig_worker_wanted);
 PG_FUNCTION_INFO_V1(wig_rows_rewritten);
 PG_FUNCTION_INFO_V1(wig_clock_stats);
 
+/* Answers whatever the SQL objects are, and so has the same row in every version. */
 Datum
 wig_version(PG_FUNCTION_ARGS)
 {
 	TupleDesc	desc;
-	Datum		values[3] = {0};
-	bool		nulls[3] = {false};
+	Datum		values[4] = {0};
+	bool		nulls[4] = {false};
 	char	   *catalog = wig_catalog_version();
 
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
-	values[0] = CStringGetTextDatum(WIG_LIBRARY_VERSION);
+	values[0] = CStringGetTextDatum(wig_library_version);
 	nulls[1] = catalog == NULL;
 	if (catalog != NULL)
 		values[1] = CStringGetTextDatum(catalog);
 	values[2] = TimestampTzGetDatum(wig_now());
+	values[3] = BoolGetDatum(wig_runs_with(catalog));
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls)));
 }
 
@@ -50,6 +53,7 @@ wig_transition_table(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 
+	wig_guard_read();
 	InitMaterializedSRF(fcinfo, 0);
 	for (int i = 0; i < wig_ntransitions; i++)
 	{
@@ -118,6 +122,7 @@ wig_clock_stats(PG_FUNCTION_ARGS)
 	WigDatabase *db = wig_database_find(MyDatabaseId);
 	bool		running = false;
 
+	wig_guard_read();
 	InitMaterializedSRF(fcinfo, 0);
 	if (db == NULL)
 		return (Datum) 0;

@@ -44,6 +44,7 @@
 #include "resting.h"
 #include "schedule.h"
 #include "shmem.h"
+#include "version.h"
 
 /* Under load notifications are this far apart: one covers many commits. */
 #define NOTIFY_REST_MS		1
@@ -113,7 +114,7 @@ commit(void)
 typedef enum Catalog
 {
 	CATALOG_GONE,				/* the extension is not installed */
-	CATALOG_OTHER,				/* SQL objects of another version, or a logical replica: do nothing */
+	CATALOG_OTHER,				/* SQL objects that the library does not run with, or a logical replica: do nothing */
 	CATALOG_OURS
 } Catalog;
 
@@ -137,15 +138,15 @@ look_at_catalog(void)
 				(errmsg("wiggle clock worker waits: this database is a logical replica, whose tables the subscription \"%s\" writes",
 						subscription)));
 	}
-	else if (strcmp(version, WIG_LIBRARY_VERSION) == 0)
+	else if (wig_runs_with(version))
 		result = CATALOG_OURS;
 	else
 	{
 		result = CATALOG_OTHER;
 		ereport(LOG,
 				(errmsg("wiggle clock worker waits: the library is version %s, the extension version %s",
-						WIG_LIBRARY_VERSION, version),
-				 errhint("Run ALTER EXTENSION wiggle UPDATE.")));
+						wig_library_version, version),
+				 errhint("Restart the server after installing a new package, then run ALTER EXTENSION wiggle UPDATE.")));
 	}
 	commit();
 	return result;

@@ -24,6 +24,7 @@
 #include "guard.h"
 #include "mark.h"
 #include "shmem.h"
+#include "version.h"
 #include "wake.h"
 
 /*
@@ -85,11 +86,11 @@ check_version(void)
 	}
 
 	version = wig_catalog_version();
-	if (version == NULL || strcmp(version, WIG_LIBRARY_VERSION) != 0)
+	if (!wig_runs_with(version))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("the loaded wiggle library is version %s, but the extension in this database is version %s",
-						WIG_LIBRARY_VERSION, version ? version : "(none)"),
+						wig_library_version, version ? version : "(none)"),
 				 errhint("Restart the server after installing a new package, then run ALTER EXTENSION wiggle UPDATE.")));
 	version_checked = true;
 	checked_at = lifecycle;

@@ -10,7 +10,7 @@
 /*
  * Refuse to write where writing is impossible (read-only transaction, recovery,
  * parallel worker), where the library was not preloaded, where the installed SQL
- * objects belong to another version than the library, or in a logical replica.
+ * objects are not of a version that the library runs with, or in a logical replica.
  * `function` names the caller in messages.
  */
 extern void wig_guard_write(const char *function);

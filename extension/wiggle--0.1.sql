@@ -1257,10 +1257,10 @@ as $$
 $$;
 comment on function shard() is 'What this database is: its shard id (null: not claimed yet), its identity and versions, the timeline it writes (null: a standby) and the subscription that makes it a logical replica.';
 
-create function version(out library text, out catalog text, out now timestamptz)
+create function version(out library text, out catalog text, out now timestamptz, out compatible boolean)
 language c volatile parallel unsafe
 as 'MODULE_PATHNAME', 'wig_version';
-comment on function @extschema@.version() is 'Versions of the loaded library and of the installed SQL objects, and the engine''s clock.';
+comment on function @extschema@.version() is 'Versions of the loaded library and of the installed SQL objects, the engine''s clock, and whether the one runs with the other.';
 
 create function shard_claim(shard_id int) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp

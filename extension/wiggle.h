@@ -14,7 +14,7 @@
  * timer		a token that time will move (a row of wf_timer)
  *
  * Layers, each including only itself and those before it: ground (this file,
- * errors, guc, compat, clock, shmem, wake, guard, faultpoint, store) < pure
+ * version, errors, guc, compat, clock, shmem, wake, guard, faultpoint, store) < pure
  * (graph, transition, loops) < rows (definition_row, instance, scope, token,
  * ready, lease, timer) < moves (work, drive, start, report, fail, cancel,
  * claim, expire) < engine (pass, clock_worker, launcher) < api (api_*.c, the
@@ -28,7 +28,6 @@
 #include "datatype/timestamp.h"
 
 #define WIG_SCHEMA			"wiggle"
-#define WIG_LIBRARY_VERSION	"0.1"
 
 /* Widths of the columns that clients fill, in characters (Wiggle's schema). */
 #define WIG_MAX_NAME			200
