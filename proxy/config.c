@@ -322,8 +322,8 @@ check_foreign(struct wig_error *err)
 		size_t		len = strcspn(*entry, "=");
 		const struct foreign *foreign = setting_is(*entry, len) ? NULL : setting_foreign(*entry, len);
 
-		if (foreign == NULL || foreign->fate != FOREIGN_REFUSED || (*entry)[len] == '\0' || setting_is_link(*entry, len, *entry + len + 1) ||
-			accepts(foreign, *entry + len + 1))
+		if (foreign == NULL || foreign->fate != FOREIGN_REFUSED || (*entry)[len] == '\0' ||
+			setting_is_link(*entry, len, *entry + len + 1) || accepts(foreign, *entry + len + 1))
 			continue;
 		if (foreign->accepts != NULL)
 			return wig_fail(err, "%.*s is '%s', but may only be %s: %s", (int) len, *entry, *entry + len + 1,

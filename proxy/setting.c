@@ -82,7 +82,7 @@ const struct setting settings[] = {
 	CHOICE("schema-mode", schema_mode, SCHEMA_APPLY, schema_modes,
 		   "on start create or update the extension in each shard, or only verify it", .common = true),
 	CHOICE("migrate-only", migrate_only, MIGRATE_ONLY_FALSE, no_or_yes,
-		   "set every shard up, serve nothing and end: with status 0 when all are, else 1 and the others are named"),
+		   "set every shard up, serve nothing and end: with status 0 when all are, at this version or a newer one, else 1 and the others are named"),
 	NUMBER("connect-timeout-millis", connect_timeout_ms, 5000, 100, 600000, "ms",
 		   "for connecting to one server of a database: one that is silent is passed over then"),
 	NUMBER("statement-timeout-millis", statement_timeout_ms, 30000, 100, 3600000, "ms",
@@ -301,7 +301,8 @@ is_port_link(const char *name)
 		size_t		n = strlen(*p);
 
 		if (strncmp(at, *p, n) == 0)
-			return at[n] == '\0' || strcmp(at + n, "_PROTO") == 0 || strcmp(at + n, "_PORT") == 0 || strcmp(at + n, "_ADDR") == 0;
+			return at[n] == '\0' || strcmp(at + n, "_PROTO") == 0 || strcmp(at + n, "_PORT") == 0 ||
+				strcmp(at + n, "_ADDR") == 0;
 	}
 	return false;
 }

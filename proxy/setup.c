@@ -4,7 +4,11 @@
  *
  * One session, one statement at a time. Proxies that start together take turns
  * by an advisory lock, since "create extension if not exists" can collide with itself.
+ *
+ * A topology that is wrong is refused, and a process that starts ends by it. A database that
+ * is not ready yet (extension, version, grants, claim) is left out until it is; nobody else waits.
  */
+#define _GNU_SOURCE				/* strverscmp */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +43,8 @@ struct setup
 	char		behind_system[24];	/* the database behind a pooler, for which the shard is refused; or empty */
 	char		behind_database[16];
 	char		available[32];	/* version that the server could install */
-	bool		library_is_old; /* and does not run yet */
+	bool		compatible;		/* the server's library runs with the SQL objects that there are */
+	bool		stays;			/* and they are not updated now */
 	bool		waits;			/* for home, to change what nobody has used yet */
 	struct deadline timer;		/* the step's, or until the next attempt */
 	struct tour *tour;			/* goes first */
@@ -78,8 +83,8 @@ start_again(struct deadline *deadline)
 	begin(deadline_owner(deadline, struct setup, timer));
 }
 
-void
-setup_refuse(struct setup *setup, const char *why)
+static void
+try_later(struct setup *setup, const char *why, void (*tell) (struct shard *shard, const char *why))
 {
 	char		reason[1024];
 
@@ -87,7 +92,19 @@ setup_refuse(struct setup *setup, const char *why)
 			 target_name(setup->shard->target), why);
 	link_stop(&setup->link);
 	deadline_set(&setup->timer, loop_now() + REFUSED_RETRY_MS, start_again);
-	shard_setup_refused(setup->shard, reason);
+	tell(setup->shard, reason);
+}
+
+void
+setup_refuse(struct setup *setup, const char *why)
+{
+	try_later(setup, why, shard_setup_refused);
+}
+
+static void
+leave_out(struct setup *setup, const char *why)
+{
+	try_later(setup, why, shard_left_out);
 }
 
 /* ---- a pooler ---- */
@@ -171,6 +188,27 @@ setup_home_ready(struct setup *setup)
 	begin(setup);
 }
 
+/*
+ * Has the database the SQL objects that this program needs? Newer ones are good: they keep
+ * what the program of the version before asks for. Who is to update brings its own.
+ */
+static bool
+is_new_enough(struct setup *setup, const char *installed)
+{
+	char		why[256];
+
+	if (config.migrate_only && applies() && strverscmp(installed, WIGGLE_VERSION) < 0)
+		snprintf(why, sizeof(why), "its server has version %s of pg_wiggle, and this is %s; install the new package there and"
+				 " restart the server, then run this again", installed, WIGGLE_VERSION);
+	else if (strverscmp(installed, SQL_NEEDED) < 0)
+		snprintf(why, sizeof(why), "the database has version %s of the extension, and this proxy needs %s; once its server runs"
+				 " that, run \"alter extension wiggle update\" there", installed, SQL_NEEDED);
+	else
+		return true;
+	leave_out(setup, why);
+	return false;
+}
+
 /* The next step after the state is known: 0 rows of it are impossible. */
 static void
 judge_state(struct setup *setup, const PGresult *result)
@@ -184,24 +222,26 @@ judge_state(struct setup *setup, const PGresult *result)
 	if (!installed && setup->shard->told)
 	{
 		/* whoever drops it under a running server means it */
-		setup_refuse(setup, "the extension wiggle has been dropped; create it again, or take the shard out of"
+		leave_out(setup, "the extension wiggle has been dropped; create it again, or take the shard out of"
 				" the topology");
 	}
 	else if (!installed && !applies())
-		setup_refuse(setup, "the extension wiggle is not installed; run \"create extension wiggle\" there,"
+		leave_out(setup, "the extension wiggle is not installed; run \"create extension wiggle\" there,"
 				" or start with WIGGLE_SCHEMA_MODE=apply");
 	else if (!installed && !available)
-		setup_refuse(setup, "the extension wiggle is not available on its server; install pg_wiggle there");
+		leave_out(setup, "the extension wiggle is not available on its server; install pg_wiggle there");
 	else if (!installed && !may_take(setup))
 		wait_for_home(setup);
 	else if (!installed)
 		run(setup, SQL_SETUP_CREATE);
-	else if (applies() && available && !current && !setup->library_is_old)
+	else if (applies() && available && !current && !setup->stays)
 	{
 		snprintf(setup->available, sizeof(setup->available), "%s",
 				 PQgetvalue(result, 0, SETUP_AVAILABLE));
 		run(setup, SQL_SETUP_LIBRARY);
 	}
+	else if (!is_new_enough(setup, PQgetvalue(result, 0, SETUP_INSTALLED)))
+		return;
 	else if (applies() && !has_path)
 		run(setup, SQL_SETUP_SEARCH_PATH);
 	else
@@ -210,19 +250,30 @@ judge_state(struct setup *setup, const PGresult *result)
 
 /*
  * A new package does not change the library that the server has loaded: the
- * catalog is brought up to the library's version, never past it.
+ * catalog is brought up to the library's version, never past it. Who only serves
+ * does so with the SQL objects that there are.
  */
 static void
 judge_library(struct setup *setup, const PGresult *result)
 {
-	setup->library_is_old = strcmp(PQgetvalue(result, 0, 0), setup->available) != 0;
-	if (!setup->library_is_old)
+	const char *library = PQgetvalue(result, 0, 0);
+	char		why[256];
+
+	setup->compatible = strcmp(PQgetvalue(result, 0, 1), "t") == 0;
+	if (strcmp(library, setup->available) == 0)
 	{
 		run(setup, SQL_SETUP_UPDATE);
 		return;
 	}
-	log_warn("setup", "shard %d: version %s of wiggle is installed, but the server runs %s; restart it"
-			 " to update", setup->shard->entry->id, setup->available, PQgetvalue(result, 0, 0));
+	snprintf(why, sizeof(why), "version %s of wiggle is installed, but the server runs %s; restart the server, then %s",
+			 setup->available, library, config.migrate_only ? "run this again" : "update the extension");
+	if (config.migrate_only)
+	{
+		leave_out(setup, why);
+		return;
+	}
+	log_warn("setup", "shard %d: %s", setup->shard->entry->id, why);
+	setup->stays = true;
 	run(setup, SQL_SETUP_STATE);
 }
 
@@ -256,7 +307,7 @@ judge_identity(struct setup *setup, const PGresult *result)
 		snprintf(why, sizeof(why), "the database belongs to no shard yet; run \"select"
 				 " wiggle.shard_claim(%d)\" there, or start with WIGGLE_SCHEMA_MODE=apply",
 				 shard->entry->id);
-		setup_refuse(setup, why);
+		leave_out(setup, why);
 		return;
 	}
 	if (!PQgetisnull(result, 0, IDENTITY_SHARD_ID) &&
@@ -292,7 +343,7 @@ judge_identity(struct setup *setup, const PGresult *result)
 	{
 		snprintf(why, sizeof(why), TOPOLOGY_MAY_NOT_SERVE, PQgetvalue(result, 0, IDENTITY_ROLE),
 				 PQgetvalue(result, 0, IDENTITY_ROLE));
-		setup_refuse(setup, why);
+		leave_out(setup, why);
 		return;
 	}
 	if (shard->former != NULL && shard_usable(shard) &&
@@ -305,12 +356,13 @@ judge_identity(struct setup *setup, const PGresult *result)
 	snprintf(shard->system_id, sizeof(shard->system_id), "%s", system);
 	snprintf(shard->database, sizeof(shard->database), "%s", database);
 	snprintf(shard->version, sizeof(shard->version), "%s", PQgetvalue(result, 0, IDENTITY_LIBRARY));
-	if (strcmp(shard->version, PQgetvalue(result, 0, IDENTITY_CATALOG)) != 0)
+	if (strcmp(PQgetvalue(result, 0, IDENTITY_COMPATIBLE), "t") != 0)
 	{
 		snprintf(why, sizeof(why), "the server runs version %s of the wiggle library, the database has version"
-				 " %s of the extension; restart the server, then run \"alter extension wiggle update\"",
-				 shard->version, PQgetvalue(result, 0, IDENTITY_CATALOG));
-		setup_refuse(setup, why);
+				 " %s of the extension; %s", shard->version, PQgetvalue(result, 0, IDENTITY_CATALOG),
+				 strverscmp(shard->version, PQgetvalue(result, 0, IDENTITY_CATALOG)) < 0 ? "restart the server"
+				 : "run \"alter extension wiggle update\" there");
+		leave_out(setup, why);
 		return;
 	}
 	if (PQgetisnull(result, 0, IDENTITY_SHARD_ID))
@@ -423,7 +475,7 @@ step_done(struct setup *setup, const PGresult *result)
 			if (PQntuples(result) == 1)
 				judge_identity(setup, result);
 			else
-				setup_refuse(setup, "wiggle.shard() gave no row");
+				leave_out(setup, "wiggle.shard() gave no row");
 			break;
 		case SQL_SETUP_CLAIM:
 			log_info("setup", "shard %d: this is the database %s from now on", setup->shard->entry->id,
@@ -484,7 +536,19 @@ step_failed(struct setup *setup, const PGresult *result)
 		run(setup, SQL_SETUP_UNLOCK);
 		return;
 	}
-	if (sqlstate != NULL && strcmp(sqlstate, "42501") == 0)
+	if (setup->step == SQL_SETUP_UPDATE && sqlstate != NULL && error_class != ERROR_CONNECTION && setup->compatible &&
+		!config.migrate_only)
+	{
+		log_warn("setup", "shard %d: the extension is not updated to version %s: %s; it serves as it is until somebody runs"
+				 " \"alter extension wiggle update\" there", setup->shard->entry->id, setup->available, message ? message : "");
+		setup->stays = true;
+		run(setup, SQL_SETUP_STATE);
+		return;
+	}
+	if (sqlstate != NULL && strcmp(sqlstate, "55P03") == 0)
+		hint = setup->step == SQL_SETUP_LOCK ? "another proxy is setting the database up"
+			: "a transaction there holds what is to be changed";
+	else if (sqlstate != NULL && strcmp(sqlstate, "42501") == 0)
 		hint = setup->step == SQL_SETUP_CREATE || setup->step == SQL_SETUP_UPDATE
 			? "as a superuser run \"create extension wiggle\" (or \"alter extension wiggle update\")"
 			" there and grant wiggle_server to the proxy's role, or let the proxy connect as a superuser"
@@ -496,8 +560,10 @@ step_failed(struct setup *setup, const PGresult *result)
 							 (error_class == ERROR_CONNECTION || error_class == ERROR_RETRY ||
 							  error_class == ERROR_BUSY)))
 		link_break(&setup->link, why);
+	else if (strncmp(sqlstate, "WG4", 3) == 0)
+		setup_refuse(setup, why);	/* the engine's own: the database is not what the topology says */
 	else
-		setup_refuse(setup, why);
+		leave_out(setup, why);
 }
 
 static void
@@ -538,7 +604,9 @@ run(struct setup *setup, enum statement step)
 		link_break(&setup->link, PQerrorMessage(setup->link.conn));
 		return;
 	}
-	deadline_set(&setup->timer, loop_now() + STEP_TIMEOUT_MS, step_overdue);
+	/* To make or to change the extension takes what it takes; a connection that is lost is noticed all the same. */
+	if (step != SQL_SETUP_CREATE && step != SQL_SETUP_UPDATE)
+		deadline_set(&setup->timer, loop_now() + STEP_TIMEOUT_MS, step_overdue);
 	link_flush(&setup->link);
 }
 
@@ -549,6 +617,7 @@ setup_up(struct link *link)
 
 	setup->said[0] = '\0';
 	setup->behind_system[0] = '\0';
+	setup->stays = false;
 	run(setup, SQL_SETUP_SERVER);
 }
 
@@ -588,6 +657,7 @@ setup_down(struct link *link, const char *why)
 	deadline_clear(&setup->timer);
 	PQclear(setup->result);
 	setup->result = NULL;
+	snprintf(setup->said, sizeof(setup->said), "%s", why);
 	log_warn("setup", "shard %d: interrupted: %s", setup->shard->entry->id, why);
 }
 

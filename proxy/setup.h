@@ -13,8 +13,9 @@ struct shard;
 extern struct setup *setup_create(struct shard *shard);
 
 /*
- * Begin; goes on until it ends in shard_setup_done. When it is refused,
- * shard_setup_refused runs and another attempt follows later.
+ * Begin; goes on until it ends in shard_setup_done. When the topology is wrong about the
+ * database shard_setup_refused runs, when that is not ready shard_left_out, and in
+ * either case another attempt follows later.
  */
 extern void setup_start(struct setup *setup);
 extern void setup_stop(struct setup *setup);
@@ -25,7 +26,7 @@ extern void setup_home_ready(struct setup *setup);
 /* Is it in the midst of it, connected? */
 extern bool setup_busy(const struct setup *setup);
 
-/* Why the last attempt to connect failed; "" when none did since the last success. */
+/* Why the last attempt to connect failed, or was interrupted; "" when none was since the last success. */
 extern const char *setup_problem(const struct setup *setup);
 
 /* Refuse the shard for a reason that was found elsewhere; another attempt follows later. */

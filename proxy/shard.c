@@ -38,6 +38,9 @@
 #define QUIET_ITEMS		8
 #define QUIET_BATCHES	5000
 
+/* The same reason why a shard is not set up is logged so often. */
+#define PROBLEM_REPEAT_MS	60000
+
 static int64_t
 now_ms(void)
 {
@@ -475,14 +478,39 @@ shard_refused_by_home(struct shard *shard, const char *why)
 	setup_refuse(shard->setup, why);
 }
 
-void
-shard_setup_refused(struct shard *shard, const char *why)
+/* The same is logged once in a while only, for setup tries again and again. */
+static void
+tell_problem(struct shard *shard, const char *why)
 {
-	log_error("setup", "%s", why);
+	char		former[sizeof(shard->problem)];
+
+	memcpy(former, shard->problem, sizeof(former));
 	snprintf(shard->problem, sizeof(shard->problem), "%s", why);
+	if (strcmp(former, shard->problem) != 0 || loop_now() - shard->problem_at >= PROBLEM_REPEAT_MS)
+	{
+		log_error("setup", "%s", why);
+		shard->problem_at = loop_now();
+	}
 
 	/* one that serves by its former target goes on */
 	health_set(shard->health, shard_usable(shard), why);
+}
+
+void
+shard_left_out(struct shard *shard, const char *why)
+{
+	tell_problem(shard, why);
+	if (!shard->left_out)
+	{
+		shard->left_out = true;
+		shards_tell_refused();
+	}
+}
+
+void
+shard_setup_refused(struct shard *shard, const char *why)
+{
+	tell_problem(shard, why);
 	if (!shard->refused)
 	{
 		shard->refused = true;

@@ -53,6 +53,7 @@ struct shard
 	bool		closed;			/* its database was retired: it refuses what is new */
 	bool		told;			/* setup has succeeded at least once */
 	bool		refused;		/* setup was refused at least once */
+	bool		left_out;		/* it was not ready at least once */
 	char		system_id[32];	/* identity of the database, "" = not known yet */
 	char		database[16];
 	char		version[48];	/* of the library */
@@ -63,6 +64,7 @@ struct shard
 	bool		reachable;		/* its first lane is up */
 	int64_t		changed_at_ms;	/* when that changed, by this machine's clock */
 	char		problem[512];	/* the last reason why it is not reachable; "" = none was told */
+	uint64_t	problem_at;		/* when setup logged it */
 	struct admission *admission;
 	enum shard_definitions definitions;
 	bool		was_complete;	/* when home was last heard, by any proxy */
@@ -197,12 +199,15 @@ extern void shard_setup_done(struct shard *shard);
 /* Home's registry does not know the database as this shard: closed, and set up anew later. */
 extern void shard_refused_by_home(struct shard *shard, const char *why);
 
-/* Setup was refused for good; why is one sentence for the operator. */
+/* The topology is wrong about the database: who starts ends by it. why is one sentence for the operator. */
 extern void shard_setup_refused(struct shard *shard, const char *why);
+
+/* The database is not ready: somebody has to do what why says, and it is used from then on. */
+extern void shard_left_out(struct shard *shard, const char *why);
 
 /* ---- between shard.c and shards.c ---- */
 
-/* The shard can be used, or was refused, for the first time. */
+/* The shard can be used, or was refused or left out, for the first time. */
 extern void shards_tell_serving(void);
 extern void shards_tell_refused(void);
 

@@ -17,8 +17,8 @@
 /*
  * Create every shard that is not retired and begin to set it up. The topology
  * is taken over. serving() runs when a shard can be used for the first time, refused()
- * when one is refused for the first time, which has been logged (it is tried again
- * all the same).
+ * when one is refused or left out for the first time, which has been logged (it is
+ * tried again all the same).
  */
 extern bool shards_start(struct topology *document, void (*serving) (void),
 						 void (*refused) (void), struct wig_error *err);

@@ -73,7 +73,14 @@ static const char *const texts[STATEMENTS] = {
 	[SQL_SETUP_BEHIND] =
 	"select (select system_identifier from pg_catalog.pg_control_system())::text,"
 	" (select oid from pg_catalog.pg_database where datname = pg_catalog.current_database())::text",
-	[SQL_SETUP_LOCK] = "select pg_catalog.pg_advisory_lock(" SETUP_LOCK_KEY ")",
+
+	/*
+	 * Who waits holds up others: for their turn proxies wait a while, an update for tables shortly, and both try
+	 * again. A session whose proxy has vanished does not keep the lock.
+	 */
+	[SQL_SETUP_LOCK] =
+	"select pg_catalog.set_config('idle_session_timeout', '60s', false), pg_catalog.set_config('lock_timeout', '30s', false),"
+	" pg_catalog.pg_advisory_lock(" SETUP_LOCK_KEY "), pg_catalog.set_config('lock_timeout', '3s', false)",
 	[SQL_SETUP_STATE] =
 	"select (select extversion from pg_catalog.pg_extension where extname = 'wiggle'),"
 	" (select default_version from pg_catalog.pg_available_extensions where name = 'wiggle'),"
@@ -82,7 +89,7 @@ static const char *const texts[STATEMENTS] = {
 	" pg_catalog.unnest(r.setconfig) c where d.datname = pg_catalog.current_database()"
 	" and r.setrole = 0 and c like 'search_path=%wiggle%')",
 	[SQL_SETUP_CREATE] = "create extension if not exists wiggle",
-	[SQL_SETUP_LIBRARY] = "select library from wiggle.version()",
+	[SQL_SETUP_LIBRARY] = "select library, compatible from wiggle.version()",
 	[SQL_SETUP_UPDATE] = "alter extension wiggle update",
 	[SQL_SETUP_SEARCH_PATH] =
 	"do $$ begin execute pg_catalog.format('alter database %I set search_path = \"$user\", public, wiggle',"
@@ -93,7 +100,8 @@ static const char *const texts[STATEMENTS] = {
 	" (select pg_catalog.bool_and(pg_catalog.has_function_privilege(p.oid, 'execute'))::text"
 	"  from pg_catalog.pg_proc p where p.pronamespace = 'wiggle'::pg_catalog.regnamespace"
 	"  and p.proname in ('batch', 'release_owners', 'register', 'instance_list', 'cancel')), session_user::text,"
-	" f.genuine, f.facts::text, f.complete from wiggle.shard() s, wiggle.shard_facts() f",
+	" f.genuine, f.facts::text, f.complete, (select v.compatible from wiggle.version() v)"
+	" from wiggle.shard() s, wiggle.shard_facts() f",
 	[SQL_SETUP_CLAIM] = "select wiggle.shard_claim($1::pg_catalog.int4)",
 	[SQL_SETUP_HOME] = "select wiggle.shard_home($1::pg_catalog.int4, $2)",
 	[SQL_SETUP_SETTINGS] =

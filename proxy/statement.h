@@ -16,6 +16,9 @@
 #include "error.h"
 #include "item.h"
 
+/* The oldest SQL objects of the extension that these texts run with. Newer ones keep what the texts name. */
+#define SQL_NEEDED "0.1"
+
 enum statement
 {
 	SQL_BATCH,					/* eight composites, binary; rows of wiggle.batch_result */
@@ -32,7 +35,7 @@ enum statement
 	SQL_SETUP_LOCK,
 	SQL_SETUP_STATE,
 	SQL_SETUP_CREATE,
-	SQL_SETUP_LIBRARY,			/* the loaded library's version, text */
+	SQL_SETUP_LIBRARY,			/* the loaded library's version; does it run with the SQL objects that there are */
 	SQL_SETUP_UPDATE,
 	SQL_SETUP_SEARCH_PATH,
 	SQL_SETUP_IDENTITY,			/* $1 WAL known */
@@ -113,7 +116,8 @@ enum identity_column
 	IDENTITY_ROLE,				/* the session's role */
 	IDENTITY_GENUINE,			/* 'f': a copy of the database that was claimed */
 	IDENTITY_FACTS,				/* JSON, for SQL_ADMIT */
-	IDENTITY_COMPLETE			/* 't': it had every definition of home when it was looked at last */
+	IDENTITY_COMPLETE,			/* 't': it had every definition of home when it was looked at last */
+	IDENTITY_COMPATIBLE			/* 't': the server's library runs with the database's SQL objects */
 };
 
 /* Columns of SQL_POSITION, as text. */

@@ -45,6 +45,31 @@ static struct deadline patience;
 
 static void patience_over(struct deadline *deadline);
 
+/* Those that no process may start with: the topology is wrong about them. */
+static int
+count_refused(void)
+{
+	int			n = 0;
+
+	for (int slot = 0; slot < shard_slots(); slot++)
+		n += shard_by_slot(slot)->refused;
+	return n;
+}
+
+/* Is it known of every shard whether it can be used? One that is left out keeps nobody from starting. */
+static bool
+all_are_heard(void)
+{
+	for (int slot = 0; slot < shard_slots(); slot++)
+	{
+		const struct shard *shard = shard_by_slot(slot);
+
+		if (!shard->told && !shard->refused && !shard->left_out)
+			return false;
+	}
+	return true;
+}
+
 /* Nobody waits for these any more: without them all is not set up. */
 static void
 name_missing(void)
@@ -54,7 +79,7 @@ name_missing(void)
 		const struct shard *shard = shard_by_slot(slot);
 		const char *problem = setup_problem(shard->setup);
 
-		if (!shard->told && !shard->refused)
+		if (!shard->told && !shard->refused && !shard->left_out)
 			log_error("work", "shard %d (%s) was not set up: %s", shard->entry->id, target_name(shard->target),
 					  *problem == '\0' ? "it was not reached in time" : problem);
 	}
@@ -97,9 +122,9 @@ decide(void)
 static void
 decide_when_all_are_heard(void)
 {
-	if (decided || (serving + refused < shard_slots() && !hurries))
+	if (decided || (!all_are_heard() && !hurries))
 		return;
-	if (refused > 0 || config.migrate_only || member_topology_told())
+	if (refused > 0 || config.migrate_only || (serving > 0 && member_topology_told()))
 		decide();
 	else if (home_clock_known())
 		member_tell_topology();
@@ -127,7 +152,7 @@ on_serving(void)
 	decide_when_all_are_heard();
 }
 
-/* A shard refused after the start is told by its health and tried again. */
+/* A shard refused after the start, or left out at any time, is told by its health and tried again. */
 static void
 on_refused(void)
 {
@@ -135,9 +160,9 @@ on_refused(void)
 
 	if (decided)
 		return;
-	refused++;
+	refused = count_refused();
 	decide_when_all_are_heard();
-	if (!decided && patience.when > grace)
+	if (!decided && refused > 0 && patience.when > grace)
 		deadline_set(&patience, grace, patience_over);
 }
 
@@ -157,7 +182,7 @@ patience_over(struct deadline *deadline)
 {
 	static bool told_none;
 
-	/* an update of a large catalog is not cut off: each of its steps has a bound of its own */
+	/* an update is not cut off, however long it takes */
 	if (config.migrate_only && any_busy())
 	{
 		deadline_set(deadline, loop_now() + BUSY_MORE_MS, patience_over);

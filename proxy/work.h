@@ -16,10 +16,10 @@
  * *err when the configuration is refused.
  *
  * opened() runs once, in the loop, when every shard is usable (schema applied or
- * verified, shard id claimed) or WIGGLE_STARTUP_TIMEOUT_MILLIS has passed and one is (those
- * that are down then answer UNAVAILABLE until they are back): main opens the port for
- * clients. failed() runs instead when a shard is refused (its database bears another
- * shard's id, the library is missing in verify mode), once the others have been heard
+ * verified, shard id claimed) or left out, or WIGGLE_STARTUP_TIMEOUT_MILLIS has passed, and one
+ * is usable (the others answer UNAVAILABLE until they are): main opens the port for
+ * clients. failed() runs instead when the topology is wrong about a shard (its database
+ * bears another shard's id, is another shard too, is a copy), once the others have been heard
  * too or a moment has passed; each refusal has been logged, reason is their number.
  * main ends with status 1. With WIGGLE_MIGRATE_ONLY a shard that is not usable in time is a
  * failure as well, and is named.

@@ -564,11 +564,13 @@ class Startup(ClientTest):
 
     def test_every_refusal_is_told_once(self):
         document = topology(self.shard, self.shard, self.shard)
-        for entry, name in zip(document["shards"], ("postgres", "template1", "wiggle")):
+        for number, (entry, name) in enumerate(zip(document["shards"], ("seven", "eight", "wiggle"))):
             entry["primary"]["url"] = "postgresql://127.0.0.1:%d/%s" % (self.shard.port, name)
+            if number < 2:
+                self.shard.psql("create database %s" % name, "postgres")
+            self.shard.psql("create extension wiggle; select wiggle.shard_claim(%d)" % (7, 8, 2)[number], name)
         proxy = Proxy(world.AREA, document, name=fresh_name("refused"), WIGGLE_SCHEMA_MODE="verify")
         self.addCleanup(proxy.stop)
-        self.shard.psql("create extension wiggle; select wiggle.shard_claim(2)")
         proxy.start(wait=False)
         wait_for(lambda: proxy.process.poll() is not None, 30, "the end of the proxy")
         self.assertEqual(proxy.process.returncode, 1)
@@ -596,12 +598,60 @@ class Startup(ClientTest):
                          ["2", "2"])
 
     def test_verifying_changes_nothing(self):
-        verify = {"WIGGLE_SCHEMA_MODE": "verify"}
-        self.refuses(topology(self.shard), "the extension wiggle is not installed", **verify)
+        proxy = self.proxy_for(topology(self.shard), WIGGLE_SCHEMA_MODE="verify").start(wait=False)
+        self.waits(proxy, "the extension wiggle is not installed")
+        self.assertEqual(self.shard.psql("select count(*) from pg_extension where extname = 'wiggle'"), "0")
         self.shard.psql("create extension wiggle")
-        self.refuses(topology(self.shard), "the database belongs to no shard yet", "wiggle.shard_claim(0)", **verify)
+        self.waits(proxy, "the database belongs to no shard yet", "wiggle.shard_claim(0)")
+        self.assertEqual(self.shard.psql("select count(*) from wiggle.wf_shard"), "0")
         self.shard.psql("select wiggle.shard_claim(0)")
-        self.proxy_for(topology(self.shard), **verify).start()
+        wait_for(proxy.ready, 60, "a proxy that goes on by itself")
+
+    def test_a_database_that_is_not_ready_keeps_nobody_from_starting(self):
+        """It is named once with what to do, the others serve, and it joins them when somebody has done it."""
+        self.shard.psql("create database other", "postgres")
+        self.shard.psql("create extension wiggle; select wiggle.shard_claim(0)")
+        document = self.two(database="other")
+        proxy = self.proxy_for(document, WIGGLE_SCHEMA_MODE="verify", WIGGLE_STARTUP_TIMEOUT_MILLIS=600000).start(wait=False)
+        wait_for(proxy.serves, 60, "a proxy that serves the shard which is ready")
+        self.waits(proxy, "shard 1 (127.0.0.1:%d/other): the extension wiggle is not installed; run" % self.shard.port)
+        client = Client(proxy.address)
+        self.addCleanup(client.close)
+        self.refused(grpc.StatusCode.NOT_FOUND, "instance not found", client.get, "wfi.s0.0123456789abcdefghjkmn")
+        self.refused(grpc.StatusCode.UNAVAILABLE, "*storage temporarily unavailable*", client.get,
+                     "wfi.s1.0123456789abcdefghjkmn")
+        # for whoever is to set all up it is a failure, told at once
+        job = Proxy(world.AREA, document, name=fresh_name("job"), WIGGLE_SCHEMA_MODE="verify", WIGGLE_MIGRATE_ONLY="true",
+                    WIGGLE_STARTUP_TIMEOUT_MILLIS=600000)
+        self.addCleanup(job.stop)
+        job.start(wait=False)
+        wait_for(lambda: job.process.poll() is not None, 60, "the end of the job")
+        self.assertEqual(job.process.returncode, 1, job.log())
+        self.assertIn("1 of 2 shards could not be set up", job.log())
+        self.shard.psql("create extension wiggle; select wiggle.shard_claim(1)", "other")
+        wait_for(proxy.ready, 60, "both shards")
+        self.assertEqual(proxy.log().count("is not installed"), 1)
+
+    def test_without_home_nobody_is_ready(self):
+        self.shard.psql("create database other", "postgres")
+        self.shard.psql("create extension wiggle; select wiggle.shard_claim(1)", "other")
+        proxy = self.proxy_for(self.two(database="other"), WIGGLE_SCHEMA_MODE="verify", WIGGLE_STARTUP_TIMEOUT_MILLIS=1000)
+        proxy.start(wait=False)
+        client = Client(proxy.address)
+        self.addCleanup(client.close)
+        method = client.method("GetInstance")
+        with self.assertRaises(grpc.RpcError) as answer:
+            method[1](method[0](instance_id="wfi.s1.0123456789abcdefghjkmn"), timeout=60, wait_for_ready=True)
+        self.assertEqual(answer.exception.code(), grpc.StatusCode.NOT_FOUND)
+        self.assertFalse(proxy.serves())
+        self.shard.psql("create extension wiggle; select wiggle.shard_claim(0)")
+        wait_for(proxy.ready, 60, "both shards")
+
+    def waits(self, proxy, *words):
+        """It says what is missing, and does not end."""
+        for word in words:
+            wait_for(lambda w=word: w in proxy.log(), 60, "'%s' in the log of the proxy" % word)
+        self.assertIsNone(proxy.process.poll(), proxy.log())
 
     def test_what_cannot_mend_itself_is_named_once_with_what_to_do(self):
         for change, message, advice in (
@@ -626,21 +676,22 @@ class Startup(ClientTest):
     def test_a_library_that_is_not_preloaded(self):
         bare = world.make_shard("startup-bare", "shared_preload_libraries = ''")
         self.addCleanup(bare.stop)
-        self.refuses(topology(bare), "wiggle must be loaded via shared_preload_libraries",
-                     "Add wiggle to shared_preload_libraries and restart the server")
+        self.waits(self.proxy_for(topology(bare)).start(wait=False), "wiggle must be loaded via shared_preload_libraries",
+                   "Add wiggle to shared_preload_libraries and restart the server")
         self.assertEqual(bare.psql("select count(*) from pg_extension where extname = 'wiggle'"), "0")
 
     def test_the_role_that_a_proxy_needs(self):
         self.shard.psql("create role plain login password 'plain'")
         document = topology(self.shard)
         document["shards"][0]["primary"].update(user="plain", password="plain")
-        self.refuses(document, "permission denied", "create extension wiggle", "grant wiggle_server")
+        proxy = self.proxy_for(document).start(wait=False)
+        self.waits(proxy, "permission denied", "create extension wiggle", "grant wiggle_server")
         self.shard.psql("create extension wiggle")
-        self.refuses(document, "permission denied for schema wiggle", "grant wiggle_server to the proxy's role there")
+        self.waits(proxy, "permission denied for schema wiggle", "grant wiggle_server to the proxy's role there")
         self.shard.psql("grant wiggle_client, wiggle_worker to plain")
-        self.refuses(document, 'the role "plain" may not run what the proxy needs; run "grant wiggle_server to plain"')
+        self.waits(proxy, 'the role "plain" may not run what the proxy needs; run "grant wiggle_server to plain"')
         self.shard.psql("grant wiggle_server to plain")
-        proxy = self.proxy_for(document).start()
+        wait_for(proxy.ready, 60, "a proxy that may")
         client = Client(proxy.address)
         self.addCleanup(client.close)
         name = fresh_name()
