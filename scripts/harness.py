@@ -108,7 +108,7 @@ class Cluster:
 
     def start_again(self):
         """Start on the same port, with what was there, once the last one's processes have gone."""
-        argv = ["pg_ctl", "-D", self.data, "-l", os.path.join(self.folder, "log"), "-w", "-s",
+        argv = [*self.within, "pg_ctl", "-D", self.data, "-l", os.path.join(self.folder, "log"), "-w", "-s",
                 "-o", "-p %d -k %s" % (self.port, self.socket), "start"]
         wait_for(lambda: subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL, check=False).returncode == 0, 60,

@@ -22,7 +22,7 @@ exec_as_run_user() {
 		PROPERTY_SEED="${PROPERTY_SEED:-}" PROPERTY_ROUNDS="${PROPERTY_ROUNDS:-}" PROPERTY_SECONDS="${PROPERTY_SECONDS:-}" \
 		PYTHON="${PYTHON:-/usr/bin/python3}" PYTHONDONTWRITEBYTECODE=1 \
 		WIGGLE_PREFIX="$WIGGLE_PREFIX" WIGGLE_PGBIN="$WIGGLE_PGBIN" \
-		WIGGLE_PGLIB="$WIGGLE_PGLIB" "$@"
+		WIGGLE_PGLIB="$WIGGLE_PGLIB" WIGGLE_PG_CONFIG="$WIGGLE_PG_CONFIG" "$@"
 	cd "$_home" || die "cannot enter $_home"
 	if [ "$(id -u)" -eq 0 ]; then
 		_user=$(run_user)
