@@ -36,7 +36,7 @@ comment on table wiggle.wf_instance is 'One more word about it.';
 
 def build(version, **scripts):
     """A folder with the extension of these sources under another version, with these scripts: NAME=SQL for wiggle--NAME.sql."""
-    folder = os.path.join(world.AREA, "extension-" + version)
+    folder = os.path.join(world.AREA, fresh_name("extension"))
     for part in ("core", "extension", "build/obj/pg"):
         shutil.copytree(os.path.join(TREE, part), os.path.join(folder, part), copy_function=shutil.copy2)
     shutil.copy2(os.path.join(TREE, "Makefile"), folder)
