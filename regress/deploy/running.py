@@ -54,7 +54,7 @@ class Balancer(Running):
         # a socket's path must be short
         path = os.path.relpath(os.path.join(folder, "s"), folder)
         with open(os.path.join(folder, "cfg"), "w", encoding="utf-8") as f:
-            f.write("global\n\tstats socket %s\n\n%s" % (path, text))
+            f.write("global\n\tstats socket unix@%s\n\n%s" % (path, text))
         process = subprocess.Popen([tool(self, "haproxy"), "-db", "-f", "cfg"], cwd=folder, stdin=subprocess.DEVNULL,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.addCleanup(process.wait)
@@ -75,7 +75,7 @@ class Balancer(Running):
             finally:
                 os.chdir(before)
             head = lines[0].removeprefix("# ").split(",")
-            rows = [dict(zip(head, line.split(","))) for line in lines[1:]]
+            rows = [dict(zip(head, line.split(","))) for line in lines[1:] if line]
             return {row["svname"]: (row["status"].split()[0], row["check_status"].removeprefix("* ")) for row in rows}
         return port, servers
 
