@@ -38,7 +38,8 @@
 	"select s.shard_id, s.library_version, f.facts, f.genuine," \
 	" (select pg_catalog.bool_and(pg_catalog.has_function_privilege(p.oid, 'execute'))" \
 	"  from pg_catalog.pg_proc p where p.pronamespace = 'wiggle'::pg_catalog.regnamespace" \
-	"  and p.proname in ('batch', 'release_owners', 'register', 'instance_list', 'cancel'))" \
+	"  and p.proname in ('batch', 'release_owners', 'register', 'instance_list', 'cancel'))," \
+	" (select v.compatible from wiggle.version() v)" \
 	" from wiggle.shard() s, wiggle.shard_facts() f"
 
 #define JUDGE "select shard, refusal, wal from wiggle.shard_admit($1::pg_catalog.jsonb, true)"
@@ -205,6 +206,7 @@ ask_all(PGconn *conn, struct database *database)
 	copy(result, 2, database->facts, sizeof(database->facts));
 	database->copied = *PQgetvalue(result, 0, 3) == 'f';
 	database->may_serve = *PQgetvalue(result, 0, 4) == 't';
+	database->compatible = *PQgetvalue(result, 0, 5) == 't';
 	PQclear(result);
 }
 

@@ -29,6 +29,7 @@ struct database
 	char		facts[512];		/* of a shard: which database it is, for home's registry, in JSON; or empty */
 	bool		copied;			/* from another database, which is the shard */
 	bool		may_serve;		/* the role may run what a proxy needs */
+	bool		compatible;		/* the library runs with the extension as it is */
 	bool		may_create;		/* it may create the extension */
 	char		role[64];
 	int64_t		lag_ms;			/* of a standby: how old its last change is while it has not all; -1: unknown */

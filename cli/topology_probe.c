@@ -2,6 +2,7 @@
  * topology_probe.c
  *	  Do the databases of a topology agree with it, and with each other?
  */
+#define _GNU_SOURCE				/* strverscmp */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -112,10 +113,11 @@ judge_primary(struct probe *probe, const struct answer *answer)
 			  " extension wiggle\" there and grant wiggle_server to it, or let the proxy connect as a superuser", said->role);
 	if (*said->facts != '\0' && !said->may_serve)
 		fault(probe, answer, false, TOPOLOGY_MAY_NOT_SERVE, said->role, said->role);
-	if (*said->library != '\0' && strcmp(said->library, said->extension) != 0)
+	if (*said->library != '\0' && !said->compatible)
 		fault(probe, answer, false, "the server runs version %s of the wiggle library, the database has version %s"
-			  " of the extension; restart the server, then run \"alter extension wiggle update\"",
-			  said->library, said->extension);
+			  " of the extension; %s", said->library, said->extension,
+			  strverscmp(said->library, said->extension) < 0 ? "restart the server"
+			  : "run \"alter extension wiggle update\" there");
 }
 
 static void

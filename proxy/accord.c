@@ -57,6 +57,11 @@ home_has_judged(struct question *question, const PGresult *result, const struct 
 	struct buf	why = BUF_INIT;
 
 	accord->asked = false;
+	if (result == NULL && !refusal->storage)
+	{
+		accord->ops->heard(refusal->message);
+		return;
+	}
 	if (result == NULL)
 	{
 		wait_for_home(accord, refusal->message);

@@ -339,7 +339,12 @@ resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *addresses)
 	}
 	host = &attempt->link->target->hosts[attempt->host];
 	if (status != 0)
-		log_debug("link", "cannot resolve %s: %s", host->name, uv_strerror(status));
+	{
+		size_t		used = strlen(attempt->why);
+
+		snprintf(attempt->why + used, sizeof(attempt->why) - used, "%scannot resolve \"%s\": %s", used > 0 ? "; " : "",
+				 host->name, uv_strerror(status));
+	}
 	for (struct addrinfo *a = status == 0 ? addresses : NULL; a != NULL; a = a->ai_next)
 	{
 		char		text[NI_MAXHOST];
@@ -375,7 +380,7 @@ resolve_next(struct attempt *attempt)
 			return;
 	}
 	if (attempt->list.n == 0)
-		attempt_failed(link, "", "the host name cannot be resolved");
+		attempt_failed(link, "", attempt->why);
 	else if (attempt->list.n < link->fewest)
 		attempt_failed(link, "", "there is no choice");
 	else

@@ -53,6 +53,7 @@ static bool tells;				/* from now on home is told of it, each time that it is se
 static bool due;				/* once home has said what time it is */
 static bool waits;
 static bool told;
+static bool held;				/* another topology is before home */
 
 static struct question look;
 static bool looking;
@@ -126,8 +127,19 @@ member_tell_topology(void)
 
 	tells = true;
 	due = false;
-	if (!told && !leaving)
+	if (!told && !held && !leaving)
 		accord_ask(&accord, &ops, false);
+}
+
+bool
+member_hold_topology(bool hold)
+{
+	if (hold && !accord_cancel(&accord))
+		return false;
+	held = hold;
+	if (!held && tells)
+		member_tell_topology();
+	return true;
 }
 
 bool

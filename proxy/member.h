@@ -35,6 +35,12 @@ extern void member_tell_topology(void);
 /* Has it been told, and has it taken all of it over? */
 extern bool member_topology_told(void);
 
+/*
+ * While another document is before home (held), that in force is not told of: it could come
+ * behind it. False when its question is on its way already.
+ */
+extern bool member_hold_topology(bool held);
+
 /* "node_…", minted for this process. */
 extern const char *member_id(void);
 

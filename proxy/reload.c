@@ -27,6 +27,8 @@
 /* Whoever writes in place is given this time to come to an end. */
 #define SETTLE_MS	200
 
+#define HOME_FIRST	"; it gives home another url, too: change that alone first"
+
 static struct topology *(*read_document) (struct wig_error *err);
 static const char *path;		/* NULL: not in a file */
 static uv_fs_poll_t watch;
@@ -38,6 +40,8 @@ static bool quiet;				/* say nothing when nothing has changed */
 static struct topology *candidate;	/* NULL unless it is being asked about */
 static struct accord accord;	/* home's, on it */
 static bool waits;				/* home does not answer */
+
+static void has_settled(struct deadline *deadline);
 
 static struct health *health;
 static struct metric *applied;
@@ -98,6 +102,7 @@ drop_candidate(void)
 	topology_free(candidate);
 	candidate = NULL;
 	wait_over();
+	member_hold_topology(false);
 	return true;
 }
 
@@ -107,6 +112,17 @@ static const struct topology *
 still_good(struct wig_error *err)
 {
 	return shards_may_replace(candidate, err) ? candidate : NULL;
+}
+
+/* Home is asked where the topology in force has it. */
+static bool
+home_moves(void)
+{
+	const struct topology *running = shard_topology();
+	const struct topology_shard *home = &running->shards[running->home];
+	int			index = topology_find(candidate, home->id);
+
+	return index >= 0 && !topology_same_target(home, &candidate->shards[index]);
 }
 
 static void
@@ -120,12 +136,12 @@ home_is_away(const char *why)
 		reload_now("it has been asked for meanwhile");
 		return;
 	}
-	snprintf(detail, sizeof(detail), "the changed document waits for home: %s", why);
+	snprintf(detail, sizeof(detail), "the changed document waits for home: %s%s", why, home_moves() ? HOME_FIRST : "");
 	health_set(health, true, detail);
 	metric_set(waiting, 1);
 	if (!waits)
 		log_warn("topology", "the changed document waits for home, which has to agree and is asked until it answers; the former"
-				 " one stays in force: %s", why);
+				 " one stays in force: %s%s", why, home_moves() ? HOME_FIRST : "");
 	waits = true;
 }
 
@@ -148,6 +164,7 @@ home_has_judged(const char *refusal)
 	}
 	else
 		apply(document);
+	member_hold_topology(false);
 	if (wanted)
 		reload_now("it has been asked for meanwhile");
 }
@@ -168,6 +185,11 @@ concerns_home(const struct topology *document)
 	for (int i = 0; i < running->ngenerations && i < document->ngenerations; i++)
 	{
 		if (!topology_same_generation(running, &running->generations[i], document, &document->generations[i]))
+			return true;
+	}
+	for (int i = 0; i < document->nshards; i++)
+	{
+		if (topology_find(running, document->shards[i].id) < 0 && document->shards[i].state != SHARD_ACTIVE)
 			return true;
 	}
 	return running->ngenerations != document->ngenerations;
@@ -194,15 +216,20 @@ read_again(void)
 		topology_free(document);
 		refuse(err.message);
 	}
-	else if (concerns_home(document))
+	else if (!concerns_home(document))
+		apply(document);
+	else if (!member_hold_topology(true))
+	{
+		topology_free(document);
+		deadline_set(&settled, loop_now() + LOOK_MS, has_settled);
+	}
+	else
 	{
 		candidate = document;
 		metric_set(refused_last, 0);
 		accord_ask(&accord, &ops, document->generations[document->ngenerations - 1].id <
 				   running->generations[running->ngenerations - 1].id);
 	}
-	else
-		apply(document);
 }
 
 void

@@ -311,14 +311,11 @@ bool
 setting_is_link(const char *variable, size_t len, const char *value)
 {
 	char		name[256];
-	const char *service;
-
 	if (len >= sizeof(name) || len < 11 || memcmp(variable, "WIGGLE_", 7) != 0)
 		return false;
 	memcpy(name, variable, len);
 	name[len] = '\0';
-	service = strstr(name, "_SERVICE_");
-	if (service != NULL && (strcmp(service, "_SERVICE_HOST") == 0 || strncmp(service, "_SERVICE_PORT", 13) == 0))
+	if ((len > 13 && strcmp(name + len - 13, "_SERVICE_HOST") == 0) || strstr(name, "_SERVICE_PORT") != NULL)
 		return true;
 	if (strcmp(name + len - 5, "_PORT") == 0 &&
 		(strncmp(value, "tcp://", 6) == 0 || strncmp(value, "udp://", 6) == 0 || strncmp(value, "sctp://", 7) == 0))

@@ -46,6 +46,7 @@ struct setup
 	bool		compatible;		/* the server's library runs with the SQL objects that there are */
 	bool		stays;			/* and they are not updated now */
 	bool		waits;			/* for home, to change what nobody has used yet */
+	bool		busy;			/* connected, or cut off in the midst of it and not seen to be away */
 	struct deadline timer;		/* the step's, or until the next attempt */
 	struct tour *tour;			/* goes first */
 	char		said[512];		/* the last failure to connect that was logged */
@@ -91,6 +92,7 @@ try_later(struct setup *setup, const char *why, void (*tell) (struct shard *shar
 	snprintf(reason, sizeof(reason), "shard %d (%s): %s", setup->shard->entry->id,
 			 target_name(setup->shard->target), why);
 	link_stop(&setup->link);
+	setup->busy = false;
 	deadline_set(&setup->timer, loop_now() + REFUSED_RETRY_MS, start_again);
 	tell(setup->shard, reason);
 }
@@ -176,6 +178,7 @@ wait_for_home(struct setup *setup)
 	snprintf(setup->said, sizeof(setup->said), "it is a new database, and home has not accepted the topology yet");
 	health_set(setup->shard->health, false, "waits for home");
 	setup->waits = true;
+	setup->busy = false;
 	link_stop(&setup->link);
 }
 
@@ -499,6 +502,7 @@ step_done(struct setup *setup, const PGresult *result)
 				tell_settings(setup);
 			break;
 		default:
+			setup->busy = false;
 			link_stop(&setup->link);
 			if (is_home(setup))
 				shard_setup_done(setup->shard);
@@ -616,6 +620,7 @@ setup_up(struct link *link)
 	struct setup *setup = link->owner;
 
 	setup->said[0] = '\0';
+	setup->busy = true;
 	setup->behind_system[0] = '\0';
 	setup->stays = false;
 	run(setup, SQL_SETUP_SERVER);
@@ -699,6 +704,7 @@ setup_failed(struct link *link, const char *sqlstate, const char *why)
 	const char *what = advice(why);
 
 	(void) sqlstate;
+	setup->busy = false;
 	if (strstr(why, TOPOLOGY_POOLER_SAYS) != NULL)
 	{
 		setup_refuse(setup, TOPOLOGY_POOLER);
@@ -749,7 +755,7 @@ setup_start(struct setup *setup)
 void
 setup_stop(struct setup *setup)
 {
-	setup->waits = false;
+	setup->waits = setup->busy = false;
 	deadline_clear(&setup->timer);
 	setup->behind_system[0] = '\0';
 	PQclear(setup->result);
@@ -763,7 +769,7 @@ setup_stop(struct setup *setup)
 bool
 setup_busy(const struct setup *setup)
 {
-	return link_up(&setup->link);
+	return setup->busy;
 }
 
 const char *

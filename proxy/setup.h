@@ -23,7 +23,7 @@ extern void setup_stop(struct setup *setup);
 /* Home serves: a new database that waited for its word goes on. */
 extern void setup_home_ready(struct setup *setup);
 
-/* Is it in the midst of it, connected? */
+/* Is it in the midst of it? Also between two attempts to get a lock there. */
 extern bool setup_busy(const struct setup *setup);
 
 /* Why the last attempt to connect failed, or was interrupted; "" when none was since the last success. */

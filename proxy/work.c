@@ -32,6 +32,9 @@
 
 #define BUSY_MORE_MS 500
 
+/* An update that is done is followed by what takes moments: so many looks in a row must find nobody at work. */
+#define QUIET_LOOKS	4
+
 /* How soon after the first shard the port opens when no shard was there in time. */
 #define NONE_MORE_MS 1000
 
@@ -39,7 +42,6 @@ static void (*tell_opened) (void);
 static void (*tell_failed) (const char *reason);
 static bool decided;			/* opened or failed */
 static int	serving;
-static int	refused;
 static bool hurries;			/* does not wait for the shards that have not been heard any more */
 static struct deadline patience;
 
@@ -47,7 +49,7 @@ static void patience_over(struct deadline *deadline);
 
 /* Those that no process may start with: the topology is wrong about them. */
 static int
-count_refused(void)
+refused_shards(void)
 {
 	int			n = 0;
 
@@ -93,14 +95,14 @@ decide(void)
 	decided = true;
 	admission_decided();
 	deadline_clear(&patience);
-	snprintf(reason, sizeof(reason), "%d of %d shards cannot be used as they are", refused, shard_slots());
+	snprintf(reason, sizeof(reason), "%d of %d shards cannot be used as they are", refused_shards(), shard_slots());
 	if (config.migrate_only && serving < shard_slots())
 	{
 		name_missing();
 		snprintf(reason, sizeof(reason), "%d of %d shards could not be set up", shard_slots() - serving, shard_slots());
 		tell_failed(reason);
 	}
-	else if (refused > 0)
+	else if (refused_shards() > 0)
 		tell_failed(reason);
 	else
 	{
@@ -124,7 +126,7 @@ decide_when_all_are_heard(void)
 {
 	if (decided || (!all_are_heard() && !hurries))
 		return;
-	if (refused > 0 || config.migrate_only || (serving > 0 && member_topology_told()))
+	if (refused_shards() > 0 || config.migrate_only || (serving > 0 && member_topology_told()))
 		decide();
 	else if (home_clock_known())
 		member_tell_topology();
@@ -160,9 +162,8 @@ on_refused(void)
 
 	if (decided)
 		return;
-	refused = count_refused();
 	decide_when_all_are_heard();
-	if (!decided && refused > 0 && patience.when > grace)
+	if (!decided && refused_shards() > 0 && patience.when > grace)
 		deadline_set(&patience, grace, patience_over);
 }
 
@@ -181,15 +182,17 @@ static void
 patience_over(struct deadline *deadline)
 {
 	static bool told_none;
+	static int	quiet;
 
 	/* an update is not cut off, however long it takes */
-	if (config.migrate_only && any_busy())
+	quiet = any_busy() ? 0 : quiet + 1;
+	if (config.migrate_only && quiet < QUIET_LOOKS)
 	{
 		deadline_set(deadline, loop_now() + BUSY_MORE_MS, patience_over);
 		return;
 	}
 	/* An open port says that there is somebody to talk to: who probes it alone must not be told so yet. */
-	if (refused == 0 && serving == 0 && !config.migrate_only)
+	if (refused_shards() == 0 && serving == 0 && !config.migrate_only)
 	{
 		if (!told_none)
 			log_warn("work", "%d of %d shards can be used; the port for clients stays closed until one can be",
@@ -198,7 +201,7 @@ patience_over(struct deadline *deadline)
 		deadline_set(deadline, loop_now() + NONE_MORE_MS, patience_over);
 		return;
 	}
-	if (refused == 0 && !config.migrate_only && home_clock_known() && !hurries)
+	if (refused_shards() == 0 && !config.migrate_only && home_clock_known() && !hurries)
 	{
 		/* what home has to say about the topology may still come before the port opens */
 		hurries = true;
