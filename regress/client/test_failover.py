@@ -30,7 +30,7 @@ class Load:
         self.addresses = addresses
         self.lock = threading.Lock()
         self.pause = threading.Event()
-        self.refused = collections.Counter()
+        self.refused, self.last_refusal = collections.Counter(), None
         self.going = threading.Event()
         self.going.set()
         self.started, self.reported, self.done, self.again, self.failures = [], {}, set(), [], []
@@ -42,6 +42,8 @@ class Load:
 
     def guarded(self, body, address, number):
         client = Client(address, options=self.options)
+        # gRPC's core reads while somebody waits: with all calls refused at once a server's greeting would be read by nobody.
+        client.channel.subscribe(lambda _: None)
         try:
             body(client, number)
         except Exception as failure:    # told by whoever waits for the load
@@ -58,6 +60,7 @@ class Load:
                 raise
             with self.lock:
                 self.refused[refusal.code()] += 1
+                self.last_refusal = refusal.details()
             self.pause.wait(0.02)    # as clients do
             return None
 
@@ -106,7 +109,11 @@ class Load:
     def more(self, n):
         """Wait for so many further acknowledged starts."""
         before = self.count()
-        wait_for(lambda: self.count() >= before + n, 120, "%d more acknowledged starts" % n)
+        try:
+            wait_for(lambda: self.count() >= before + n, 120)
+        except TimeoutError as late:
+            raise TimeoutError("%d more acknowledged starts did not come; refused: %s, the last for: %s"
+                               % (n, dict(self.refused), self.last_refusal)) from late
 
     def rest(self):
         """No further calls until `going` is set again."""

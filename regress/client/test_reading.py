@@ -181,8 +181,10 @@ class Backlog(ClientTest):
         name = self.define("a")
         self.client.start(name)
         before = self.clients[0].call("GetBacklogCoverage").live_pollers
-        self.clients[0].future("PollTasks", worker_id="all-%s" % name, versions=[
+        # One that nobody keeps is cancelled, and its worker no poller any more.
+        poll = self.clients[0].future("PollTasks", worker_id="all-%s" % name, versions=[
             pb.WorkflowVersion(workflow="nothing", version=1)], wait_millis=1000)
+        self.addCleanup(poll.cancel)
         wait_for(lambda: self.clients[0].call("GetBacklogCoverage").live_pollers > before, 60, "one more poller")
         self.assertFalse(self.covered(name))
 
