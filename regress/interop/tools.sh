@@ -8,7 +8,7 @@ mkdir -p "$dir"
 chmod 755 "$dir"
 
 # A registry that hangs costs this much altogether.
-until=$(($(date +%s) + 720))
+until=$(($(date +%s) + 360))
 
 # attempt NAME COMMAND...: once; a reason from an earlier time is not kept.
 attempt() {
