@@ -36,10 +36,10 @@ extern void member_tell_topology(void);
 extern bool member_topology_told(void);
 
 /*
- * While another document is before home (held), that in force is not told of: it could come
+ * hold: while another document is before home, that in force is not told of: it could come
  * behind it. False when its question is on its way already.
  */
-extern bool member_hold_topology(bool held);
+extern bool member_hold_topology(bool hold);
 
 /* "node_…", minted for this process. */
 extern const char *member_id(void);
